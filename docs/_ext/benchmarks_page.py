@@ -24,6 +24,7 @@ ABOUT = {
     "ranks": "Calibration by rank, on Swiss-Prot families grouped by function.",
     "receptors": "T-cell receptors by TCRdist, and lists with a bounded share of errors.",
     "classes": "From 10 to 2,000 classes, genera of 16S genes, and what a fit costs by itself.",
+    "hits": "Tables of DIAMOND, BLAST and vsearch: probabilities, lists, time and memory.",
     "discriminant": "IKFD compared with a bare loop over the same blocks, and growth with N.",
     "pcvm": "PCVM compared with logistic regression on the same columns, and growth with N.",
     "nystrom": "The eigendecomposition of a Nyström matrix compared with one product CᵀC.",

@@ -107,7 +107,7 @@ class KnownHits:
         return near, where
 
 
-KNOTS = (0.0, 0.05, 0.1, 0.2, 0.4, 1.0)
+KNOTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0)
 """Ranks of the best hit between which the trust in hits changes linearly. Below some score, hits
 are found by chance and their labels mean nothing: trust falls more steeply there than one ramp can.
 `make bench BENCH=hits` compares both on simulated families."""
@@ -118,8 +118,9 @@ class HitEvidence:
     """Turns hits into terms of the cascade: evidence, times a trust that rises with the best hit.
 
     Let r be the share of held-out objects whose best hit is no better (`Closeness` with a tail of
-    1). The terms are e, and e·ρ_j for ramps ρ_j(r) that rise from 0 to 1 between two `KNOTS`. So
-    their weights, which are not negative, are a trust that is piecewise linear and never falls.
+    1). The terms are e, and e·ρ_j for J ramps ρ_j(r) that rise from 0 to √J between two `KNOTS`. So
+    their weights, which are not negative, are a trust that is piecewise linear and never falls. The
+    height √J lets J ramps together be as free as a single term: the prior holds each weight alone.
     """
 
     bandwidth: Annotated[float, POSITIVE]
@@ -129,7 +130,8 @@ class HitEvidence:
         """Return all terms (n, C)."""
         evidence, r = near.evidence(n_classes, self.bandwidth), self.rank(near.least)
         ramps = [np.clip((r - low) / (high - low), 0.0, 1.0) for low, high in pairwise(KNOTS)]
-        return [evidence, *(evidence * ramp[:, None] for ramp in ramps)]
+        height = np.sqrt(len(ramps))
+        return [evidence, *(evidence * (height * ramp)[:, None] for ramp in ramps)]
 
     @classmethod
     def learn(

@@ -22,7 +22,7 @@ from ..data.dataset import uniform_keys
 from ..measures.precomputed import GraphRows, PrecomputedColumns
 from ..model.heads import LinearHead
 from ..model.model import Landmarks, SecondLook
-from .fitting import scaled, shares_of_groups
+from .fitting import N_FOLDS, scaled, shares_of_groups
 
 HELD_OUT_OBJECTS = 20_000
 """Maximum number of objects that are held out."""
@@ -106,7 +106,8 @@ def learn_from_hits(
     # rank, whatever class they are held out from
     everyone = log_class_sizes(known.codes, known.numbers, C)
     sizes = np.where(np.isfinite(near.apart[:, :1]), sizes, everyone)
-    log_proba = cascade.after_each([[sizes], terms[1]])[-1]
+    folds = np.unique(held.groups, return_inverse=True)[1] % N_FOLDS
+    log_proba = cascade.held_out([[sizes], terms[1]], held.codes, folds, weights)
     scores = novelty_scores(near.filled, kind)
     reference = Reference.of(scores, log_proba, held.codes, unweighted, by_label=False)
     nothing = np.empty(0, dtype=np.intp)

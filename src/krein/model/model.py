@@ -629,6 +629,10 @@ class Model:
         values, one = self.baseline[None], self.landmarks.objects[:1]
         if len(self.cascade.looks) != len(self.look_names):
             raise ValueError(f"its cascade does not have {len(self.look_names)} looks")
+        if self.hits is not None:
+            width = getattr(self.landmarks.objects, "width", None)
+            if len(self.landmarks.indices) or width != len(self.hits.codes):
+                raise ValueError("its hits are not among the objects that it knows")
         near = None
         with np.errstate(all="ignore"):
             if self.hits is not None:
