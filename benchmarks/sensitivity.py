@@ -30,7 +30,7 @@ LIMITS = (
     "BYTES", "WORK", "ENTRIES", "AT_ONCE", "TILE", "STACK", "PART", "ROWS", "BITS", "MEMORY",
     "SEED", "TOLERANCE", "PRECISION", "JITTER", "ROUNDING", "LEAST", "REST", "FAR", "UNSEEN",
     "MOST_OBJECTS", "LISTED", "SIZES", "LIMIT", "ROTATED", "SHORTLIST", "SAFE", "DIVERGED",
-    "SMALL", "ALL",
+    "SMALL", "ALL", "POWERS",
 )  # fmt: skip
 """Parts of the names of constants that bound memory or time, or guard against rounding."""
 
