@@ -63,8 +63,8 @@ def test_every_table_is_written(tables):
 
 def test_the_page_contains_every_table_and_says_what_is_missing(tables):
     page = (tables.parent / "RESULTS.md").read_text(encoding="utf-8")
-    for n in range(1, 8):
-        assert f"## Table {n}:" in page
+    for tables_ in ("Table 1", "Table 2", "Tables 3, 4 and 5", "Table 6", "Table 7"):
+        assert f"## {tables_}:" in page
     for name in (*SMALL, *LARGE):
         assert f"| {name}" in page or f" {name} " in page
     assert "83.05 ± 1.60" in page  # published Ny-iKFD (MEB) on swiss
