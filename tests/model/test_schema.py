@@ -20,12 +20,16 @@ from krein.core.shapes import (
 )
 from krein.core.space import Signature
 from krein.measures import Measure, get_measure
+from krein.model import ESTIMATORS, find_estimator
+from krein.model.model import LandmarkMap, Model
 from krein.model.schema import (
+    BYTES,
     LABELS,
     LOCAL,
     OBJECTS,
     OPTIONAL,
     Context,
+    check_schema,
     decode,
     decode_attributes,
     encode,
@@ -48,7 +52,8 @@ class Whole:
 
 class Fitted:
     whole_: Annotated[Whole, LOCAL]
-    size_: Annotated[int, "d", Within(1)]
+    counts_: Annotated[Array, "C"]
+    size_: Annotated[int, "d", Within(1, 100)]
     names_: Annotated[NDArray[np.str_], "d", OPTIONAL]
     _private_: int
     parameter: int
@@ -77,6 +82,12 @@ def test_a_symbol_has_one_size():
     assert context.sizes["H"] == 4
     assert context.bind("7", 7)
     assert not context.bind("7", 8)
+    assert context.bind("2*m", 6)
+    assert not context.bind("2*m", 7)
+    assert context.bind("2*n+1", 9)
+    assert context.sizes["n"] == 4
+    with pytest.raises(TypeError, match="'m-1' is not a size"):
+        context.bind("m-1", 2)
 
 
 def test_parts_with_local_symbols_share_only_classes_and_columns():
@@ -103,7 +114,9 @@ def test_sizes_agree_across_a_model():
 def test_indices_stay_below_a_size_that_may_be_known_later():
     context = Context()
     check(np.array([0, 4]), Annotated[Indices, "k", Within(0, below="m")], context)
-    context.settle()  # nothing is known about m yet
+    context.settle(end=False)  # nothing is known about m yet
+    with pytest.raises(TypeError, match="it refers to 'm', a size that nothing sets"):
+        context.settle()
     check(np.zeros(5), Annotated[Array, "m"], context)
     context.settle()
     check(np.array([5]), Annotated[Indices, "one", Within(0, below="m")], context)
@@ -117,7 +130,7 @@ def test_items_of_a_list_have_their_own_sizes():
     parts = Annotated[tuple[Part, ...], "H"]
     context = Context(sizes={"C": 2})
     assert len(check([encode(part(3, 2)), encode(part(5, 4))], parts, context)) == 2
-    assert context.sizes == {"C": 2, "H": 2}
+    assert {k: size for k, size in context.sizes.items() if k != BYTES} == {"C": 2, "H": 2}
     known = Context(sizes={"m": 2})
     with pytest.raises(ValueError, match=r"it\[1\].values has the shape"):
         check([encode(part(3, 2)), encode(part(5, 4))], parts, known)
@@ -132,6 +145,109 @@ def test_a_number_may_bind_a_size():
     assert check(4, Annotated[int, "d", Within(1)], context) == 4
     with pytest.raises(ValueError, match="it is 5, not d=4"):
         check(5, Annotated[int, "d", Within(1)], context)
+
+
+def test_offsets_lead_from_the_first_entry_to_the_last():
+    starts = Annotated[Indices, "rows+1", Within(0, spans="entries")]
+
+    def offsets(*numbers):
+        context = Context(sizes={"entries": 5})
+        found = check(np.array(numbers, dtype=np.intp), starts, context)
+        context.settle()
+        return found
+
+    assert offsets(0, 2, 2, 5).tolist() == [0, 2, 2, 5]
+    for wrong, message in (
+        ((0, 2**40, 5), "not in ascending order"),
+        ((0, 3, 2, 5), "not in ascending order"),
+        ((1, 5), "does not start at 0"),
+        ((0, 4), "ends at 4, not at 5"),
+        ((0, 2**40), f"ends at {2**40}, not at 5"),
+        ((-1, 5), "less than 0"),
+        ((), "has the shape"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            offsets(*wrong)
+
+
+def test_ascending_numbers_are_not_shuffled():
+    hint = Annotated[Array, "n", Within(ascending=True)]
+    assert check(np.array([1.0, 1.0, 2.0]), hint).tolist() == [1.0, 1.0, 2.0]
+    with pytest.raises(ValueError, match="not in ascending order"):
+        check(np.array([1.0, 2.0, 1.0]), hint)
+
+
+def test_sizes_are_limited_by_the_bytes_of_a_model():
+    length = Annotated[int, "length", Within(1, below="bytes")]
+    for number, bytes_ in ((40, 41), (40, 40), (2**40, 10**6)):
+        context = Context()
+        check(number, length, context)
+        check(np.zeros(bytes_, dtype=np.int8), Annotated[NDArray[np.int8], "n"], context)
+        if number < bytes_:
+            context.settle()
+        else:
+            with pytest.raises(ValueError, match=f"contains {number}, not below {bytes_}"):
+                context.settle()
+    empty = Context()
+    check(np.zeros((0, 2**40)), Annotated[Array, "n m"], empty)
+    with pytest.raises(ValueError, match=f"the shape of it contains {2**40}, not below 1"):
+        empty.settle()
+
+
+# -- the annotations themselves --------------------------------------------------------------------
+
+
+def schema(**annotations):
+    """Return a class with these annotations."""
+    return dataclass(type("Made", (), {"__annotations__": annotations}))
+
+
+GOOD = Annotated[Indices, "n", Within(0, below="m")]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "message"),
+    [
+        ({"a": GOOD}, "Made.a depends on 'm', a size that nothing sets"),
+        ({"a": GOOD, "b": Annotated[Array, "m"] | None}, "Made.a depends on 'm'"),
+        ({"a": GOOD, "b": Annotated[Array, "m"] | Annotated[Array, "k"]}, "Made.a depends on 'm'"),
+        ({"a": GOOD, "b": tuple[Annotated[Array, "m"], ...]}, "Made.a depends on 'm'"),
+        ({"a": GOOD, "b": Annotated[schema(c=Annotated[Array, "m"]), LOCAL]}, "Made.a depends"),
+        ({"a": GOOD, "b": Annotated[Array, "m", OPTIONAL]}, "Made.a depends on 'm'"),
+        ({"a": Annotated[Indices, "n", Within(0, spans="entries")]}, "depends on 'entries'"),
+        ({"a": schema(b=Annotated[Array, "n", Within(0, below="q+1")])}, "Made.b depends on 'q'"),
+        ({"a": Annotated[int, "C", Within(2)]}, "Made.a depends on 'C'"),
+        ({"a": int}, "Made.a needs a limit"),
+        ({"a": Annotated[int, Within(1)] | None}, "Made.a needs a limit"),
+        ({"a": Annotated[Indices, "n", Within(0)]}, "Made.a needs a limit"),
+        ({"a": tuple[Annotated[Codes, "n"], ...]}, "an item of Made.a needs a limit"),
+    ],
+    ids=str,
+)
+def test_annotations_without_a_limit_are_errors(annotations, message):
+    with pytest.raises(TypeError, match=message):
+        check_schema(schema(**annotations))
+
+
+def test_annotations_with_limits_are_valid():
+    check_schema(
+        schema(
+            a=GOOD,
+            b=Annotated[Array, "m"],
+            c=Annotated[int, "C", Within(2)],
+            d=Annotated[NDArray[Any], LABELS, "C"],
+            e=Annotated[Indices, "rows+1", Within(0, spans="entries")] | None,
+            f=Annotated[NDArray[np.int32], "entries", Within(0, below="2*m")],
+            g=tuple[schema(h=Annotated[Array, "k"], i=GOOD) | float, ...],
+            j=Annotated[schema(k=GOOD, m=Annotated[Array, "m"]), LOCAL],
+            l=Annotated[int, "length", Within(1, below="bytes")],
+        )
+    )
+
+
+@pytest.mark.parametrize("name", ["Model", "LandmarkMap", *ESTIMATORS])
+def test_every_limit_of_a_model_depends_on_a_size_that_it_has(name):
+    check_schema({"Model": Model, "LandmarkMap": LandmarkMap}.get(name) or find_estimator(name))
 
 
 # -- values ----------------------------------------------------------------------------------------
@@ -258,15 +374,15 @@ def test_only_named_classes_and_their_own_fields_are_built():
 
 
 def test_attributes_of_an_estimator_end_in_an_underscore():
-    assert list(hints_of(Fitted)) == ["whole_", "size_", "names_"]
+    assert list(hints_of(Fitted)) == ["whole_", "counts_", "size_", "names_"]
     assert list(hints_of(Part)) == ["values", "codes"]
 
 
 def test_attributes_are_declared_and_present_unless_optional():
     context = {"sizes": {"C": 2}}
-    tree = {"whole_": encode(Whole(part(), None, np.ones(2))), "size_": 4}
+    tree = {"whole_": encode(Whole(part(), None, np.ones(2))), "counts_": np.ones(2), "size_": 4}
     found = decode_attributes(tree, Fitted, Context(**context))
-    assert set(found) == {"whole_", "size_"}
+    assert set(found) == {"whole_", "counts_", "size_"}
     names = np.array(["a", "b", "c", "d"])
     found = decode_attributes({**tree, "names_": names}, Fitted, Context(**context))
     np.testing.assert_array_equal(found["names_"], names)
@@ -280,7 +396,7 @@ def test_attributes_are_declared_and_present_unless_optional():
 
 
 def test_codes_beyond_the_classes_are_refused_at_the_end():
-    tree = {"whole_": encode(Whole(part(C=3), None, np.ones(2))), "size_": 4}
+    tree = {"whole_": encode(Whole(part(C=3), None, np.ones(2))), "counts_": np.ones(2), "size_": 4}
     with pytest.raises(ValueError, match=r"codes contains 2, not below 2"):
         decode_attributes(tree, Fitted, Context(sizes={"C": 2}))
 

@@ -407,9 +407,10 @@ class Chance:
 
     low: Annotated[float, LOG_SIZE]
     high: Annotated[float, LOG_SIZE]
-    mean: Annotated[Array, "trend", Within(-1e250, 1e250)]  # coefficients of the basis
-    spread: Annotated[Array, "spreads", POSITIVE]
-    scores: Annotated[Array, "n_random"]  # z of the random objects, each left out; ascending
+    mean: Annotated[Array, f"{len(POWERS) + 1}", Within(-1e250, 1e250)]  # of the basis
+    spread: Annotated[Array, f"{SPREADS}", POSITIVE]
+    scores: Annotated[Array, "n_random", Within(ascending=True)]
+    """z of the random objects, each left out."""
 
     @classmethod
     def of(cls, x: Array, scores: Array) -> Chance:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .evidence import Neighbours
-from .shapes import CODE, NON_NEGATIVE, ROW, Array, Codes, Indices, Within
+from .shapes import CODE, COUNT, NON_NEGATIVE, ROW, Array, Codes, Indices, Within
 
 DIMENSIONS = 128
 """Dimensions of the search: 512 bytes per object, and 26 MFLOP per query among 10⁵ objects. With
@@ -165,8 +165,8 @@ class KnownObjects:
     """The landmarks in the order of their contents, which decides between equally similar ones."""
     space: CandidateSpace
     points: Annotated[Points, "n_known coordinates"]
-    n_candidates: Annotated[int, Within(0)]  # compared in a second look
-    k: Annotated[int, Within(1)]  # neighbours that provide evidence, including landmarks
+    n_candidates: Annotated[int, COUNT]  # compared in a second look, if there are as many
+    k: Annotated[int, Within(1, 2**53)]  # neighbours that provide evidence, including landmarks
 
     def candidates(
         self,

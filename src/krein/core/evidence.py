@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .cascade import fit_terms
-from .shapes import POSITIVE, SHARE, Array, Codes, Indices, Kind, Mask
+from .shapes import POSITIVE, SHARE, Array, Codes, Indices, Kind, Mask, Within
 
 BANDWIDTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """Values of f to try: from the nearest neighbour alone to a vote of all candidates."""
@@ -97,7 +97,7 @@ class Closeness:
     array([1.  , 1.  , 0.75, 0.5 , 0.25])
     """
 
-    apart: Annotated[Array, "ranks"]  # squared dissimilarities, ascending
+    apart: Annotated[Array, "ranks", Within(ascending=True)]  # squared dissimilarities
     share: Annotated[Array, "ranks", SHARE]  # the closeness there
 
     @classmethod

@@ -628,7 +628,7 @@ class LandmarkSpace:
     landmark_values: Annotated[Array, "m m"]  # of the measure between the landmarks, unscaled
     basis: LandmarkBasis
     centre: LandmarkCentre | None  # None for a similarity
-    rank: Annotated[int, Within(1)] | None = None  # the largest number of coordinates
+    rank: Annotated[int, Within(1, 2**53)] | None = None  # the largest number of coordinates
     power: Power = 1.0  # of a dissimilarity: 1, 1/2 or 1/4
     unit: Annotated[float, POSITIVE] = 1.0
 

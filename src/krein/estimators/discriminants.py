@@ -27,7 +27,7 @@ from ..core.gaussian import (
     fit_fisher_as_published,
 )
 from ..core.moments import ClassMoments
-from ..core.shapes import CODE, NON_NEGATIVE, ROW, SHARE, Array, Codes, Indices
+from ..core.shapes import CODE, NON_NEGATIVE, ROWS, SHARE, Array, Codes, Indices
 from ..core.space import POWERS, LandmarkSpace, Power, check_level, signed_eigen
 from ..data.dataset import Chunk, Counted, Dataset, LandmarkColumns, encode
 from ..landmarks import Selection, get_rule
@@ -67,7 +67,7 @@ class PassResult:
     """The result of a pass: moments of all objects, and the calibration sample."""
 
     moments: Annotated[tuple[ClassMoments, ...], "powers"]  # in each space that is compared
-    indices: Annotated[Indices, "n_sample", ROW]  # of the sample among all objects, ascending
+    indices: Annotated[Indices, "n_sample", ROWS]  # of the sample among all objects
     values: Annotated[Array, "n_sample m"]
     codes: Annotated[Codes, "n_sample", CODE]
     weights: Annotated[Array, "n_sample", NON_NEGATIVE] | None

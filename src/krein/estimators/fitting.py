@@ -31,7 +31,7 @@ from ..compare.pairs import Counter, Pairs, limit_blas_threads, try_symmetry
 from ..core.calibration import Family, Priors, Reference, novelty_scores
 from ..core.evidence import apart_from, nearest_landmarks
 from ..core.moments import ClassMoments, weights_of
-from ..core.shapes import Array, Codes, Indices, Mask, Within
+from ..core.shapes import COUNT, Array, Codes, Indices, Mask, Within
 from ..core.space import LandmarkSpace, Signature, unit_of
 from ..data.dataset import (
     Chunk,
@@ -105,12 +105,12 @@ class LandmarkEstimator(BaseEstimator):
     space_: Annotated[LandmarkSpace, OPTIONAL]
     eigenvalues_: Annotated[Array, "eigenvalues"]
     signature_: Signature
-    comparisons_to_fit_: Annotated[int, Within(0)]
-    comparisons_reused_: Annotated[int, Within(0)]
+    comparisons_to_fit_: Annotated[int, COUNT]
+    comparisons_reused_: Annotated[int, COUNT]
     """Number of values read from the cache instead of being compared."""
-    n_samples_seen_: Annotated[int, Within(1)]
+    n_samples_seen_: Annotated[int, Within(1, 2**53)]
     """Number of training objects in all chunks."""
-    n_features_in_: Annotated[int, "d", Within(1), OPTIONAL]
+    n_features_in_: Annotated[int, "d", Within(1, 2**53), OPTIONAL]
     feature_names_in_: Annotated[NDArray[np.str_], "d", OPTIONAL]
 
     @property

@@ -19,7 +19,7 @@ from ..core.cascade import Cascade, Worth, head_worth, look_worth
 from ..core.evidence import VOTERS, Evidence, Neighbours, apart_from, nearest_landmarks
 from ..core.gaussian import FisherFamily
 from ..core.moments import weights_of
-from ..core.shapes import NON_NEGATIVE, Array, Indices
+from ..core.shapes import COUNT, Array, Indices
 from ..core.space import Signature, signed_eigen
 from ..data.dataset import (
     Dataset,
@@ -173,7 +173,7 @@ class KreinClassifier(Classifier):
 
     dropped_heads_: tuple[str, ...]
     worth_: Worth | None
-    n_copies_: Annotated[int, NON_NEGATIVE]
+    n_copies_: Annotated[int, COUNT]
 
     def __init__(
         self,

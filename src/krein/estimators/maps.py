@@ -94,8 +94,14 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
         eigenvalues: Array,
         embedding: Embedding | None,
     ) -> None:
+        codes = choice.landmarks.codes
         self.model_ = LandmarkMap(
-            run.measure, self.symmetrize, choice.space, embedding, choice.landmarks
+            run.measure,
+            self.symmetrize,
+            choice.space,
+            embedding,
+            choice.landmarks,
+            int(codes.max(initial=0)) + 1,
         )
         self._set_fit(choice, choice.space, eigenvalues, run.counter)
 

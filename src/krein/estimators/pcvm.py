@@ -27,7 +27,7 @@ from ..core.pcvm.training import (
     fit_basis,
     fit_landmarks,
 )
-from ..core.shapes import POSITIVE, ROW, Array, Indices, Within
+from ..core.shapes import COUNT, POSITIVE, ROW, Array, Indices
 from ..core.space import Conversion, LandmarkSpace, signed_eigen
 from ..data.dataset import IN_MEMORY_OBJECTS, Dataset
 from ..landmarks import get_rule
@@ -180,7 +180,7 @@ class PCVM(Classifier):
     objective_path_: Annotated[Array, "steps"]
     basis_function_: BasisFunction
     prior_scale_: Annotated[float, POSITIVE]
-    n_iter_: Annotated[int, Within(0)]
+    n_iter_: Annotated[int, COUNT]
     converged_: bool
     stop_reason_: str
 

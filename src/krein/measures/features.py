@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from ..core.shapes import POSITIVE, Array, Indices, Within
+from ..core.shapes import COUNT, POSITIVE, Array, Indices, Within
 
 Float32 = NDArray[np.float32]
 
@@ -130,9 +130,9 @@ class NGrams:
     shortest: Annotated[int, Within(1, 64)]
     longest: Annotated[int, Within(1, 64)]
     columns: Annotated[NDArray[np.int64], "features", Within(0, 2**BITS)]  # hashed, ascending
-    seen: Annotated[NDArray[np.int64], "features", Within(1)]  # df: in how many objects each is
-    fewest: Annotated[int, Within(1)]  # the least df of n-grams that are kept
-    n_objects: Annotated[int, Within(0)]
+    seen: Annotated[NDArray[np.int64], "features", Within(1, 2**53)]  # df: how many objects have it
+    fewest: Annotated[int, Within(1, 2**53)]  # the least df of n-grams that are kept
+    n_objects: Annotated[int, COUNT]
 
     @classmethod
     def fit(cls, texts: Sequence[str], *, nearest: bool = False) -> Self:
@@ -389,12 +389,12 @@ class Convolutions:
     (2, 1000)
     """
 
-    length: Annotated[int, Within(1)]
+    length: Annotated[int, "length", Within(1, below="bytes")]
     mean: Annotated[Array, "channels"]
     spread: Annotated[Array, "channels", POSITIVE]
-    dilations: Annotated[NDArray[np.int64], "kernels", Within(1)]
+    dilations: Annotated[NDArray[np.int64], "kernels", Within(1, below="length+1")]
     weights: Annotated[Float32, f"pairs {WIDTH}"]  # of a kernel and one of its channels
-    kernel_of: Annotated[NDArray[np.int64], "pairs", Within(0, below="kernels")]  # ascending
+    kernel_of: Annotated[NDArray[np.int64], "pairs", Within(0, below="kernels", ascending=True)]
     channel_of: Annotated[NDArray[np.int64], "pairs", Within(0, below="channels")]
     thresholds: Annotated[Float32, "kernels"]
     centre: Annotated[Array, "features"]
@@ -589,10 +589,10 @@ class Gradients:
     (2, 392)
     """
 
-    size: Annotated[int, Within(1)]  # of a square cell, in pixels
-    step: Annotated[int, Within(1)]  # from one cell to the next
-    height: Annotated[int, Within(1)]  # of the images
-    width: Annotated[int, Within(1)]
+    size: Annotated[int, Within(1, below="height+1")]  # of a square cell, in pixels
+    step: Annotated[int, Within(1, below="height+1")]  # from one cell to the next
+    height: Annotated[int, "height", Within(1, below="bytes")]  # of the images
+    width: Annotated[int, Within(1, below="bytes")]
     centre: Annotated[Array, "features"]
     scale: Annotated[float, POSITIVE]
 

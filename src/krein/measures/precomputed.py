@@ -167,7 +167,7 @@ class PrecomputedColumns:
     """Landmarks among precomputed values: their columns, in rows of `width` values."""
 
     columns: Annotated[Indices, "columns", ROW]
-    width: Annotated[int, Within(1)]
+    width: Annotated[int, Within(1, 2**53)]
 
     def __len__(self) -> int:
         return len(self.columns)

@@ -19,7 +19,7 @@ from ..version import __version__
 from ..wording import parameter
 from . import ESTIMATORS, find_estimator
 from .model import LandmarkMap, Model
-from .schema import Context, decode, decode_attributes, encode, hints_of
+from .schema import Context, check_schema, decode, decode_attributes, encode, hints_of
 
 NOT_SAVED = {"cache", "verbose", "n_jobs"}
 """Parameters of a run or a machine, not of a model. A file that sets one is refused."""
@@ -192,6 +192,8 @@ def _refused(path: str | os.PathLike[str], error: Exception) -> ModelFileError:
 def _model(tree: dict[str, Any]) -> Model | LandmarkMap:
     """Return the model alone."""
     context = Context()
+    for cls in (Model, LandmarkMap):
+        check_schema(cls)
     model: Model | LandmarkMap = decode(
         tree["fitted"]["model_"], Model | LandmarkMap, "model_", context
     )

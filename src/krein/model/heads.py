@@ -345,7 +345,7 @@ class NeighbourHead(LookZero):
     """
 
     features: NGrams
-    starts: Annotated[NDArray[np.int64], "n_rows+1", Within(0, below="entries+1")]
+    starts: Annotated[NDArray[np.int64], "n_rows+1", Within(0, spans="entries")]
     columns: Annotated[NDArray[np.int32], "entries", Within(0, below="features")]
     values: Annotated[NDArray[np.float32], "entries"]
     codes: Annotated[Codes, "n_rows", CODE]

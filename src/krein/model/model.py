@@ -28,7 +28,7 @@ from ..core.candidates import KnownObjects, Points, no_points
 from ..core.cascade import Cascade
 from ..core.evidence import FAR, Evidence, Neighbours, nearest_landmarks, squared
 from ..core.hits import HitEvidence, KnownHits
-from ..core.shapes import CODE, ROW, SHARE, Array, Codes, Indices, Within
+from ..core.shapes import CODE, COUNT, ROW, SHARE, Array, Codes, Indices, Within
 from ..core.space import Embedding, LandmarkSpace
 from ..data.dataset import Chunk, LandmarkColumns, ObjectProfile, log_sizes
 from ..data.opening import is_empty, map_objects
@@ -187,7 +187,7 @@ class Model:
     reference: Reference | None = None
     comparisons: Annotated[float, Within(0.0)] = 0.0
     """Estimated mean number of comparisons per prediction."""
-    n_objects: Annotated[int, Within(1)] = 1
+    n_objects: Annotated[int, Within(1, 2**53)] = 1
     """Number of training objects that the landmarks were chosen from."""
     feature_names: Annotated[NDArray[np.str_], "d"] | None = None
     """Names of the columns, if the objects are vectors from a data frame."""
@@ -760,6 +760,7 @@ class LandmarkMap:
     space: LandmarkSpace
     embedding: Embedding | None  # None for the coordinates of the landmark space
     landmarks: Landmarks
+    n_classes: Annotated[int, "C", COUNT] = 1  # of the objects that landmarks were chosen from
 
     @property
     def signs(self) -> Array:

@@ -5,15 +5,28 @@ from the tree and its annotation. Every shape, type and limit in the annotations
 way (`krein.core.shapes` has the vocabulary): a symbol is bound to a size by its first use, and
 every later use must agree. So a forged file fails when it is loaded, not when it is used. Nothing
 in a tree is executed, and only the classes that an annotation names are built.
+
+`check_schema` checks the annotations themselves: a limit must refer to a size that every such model
+has, and every whole number needs a limit, because work and memory may depend on it.
 """
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +47,37 @@ OBJECTS = "objects"
 LABELS = "labels"
 """Metadata of the class labels: numbers or strings, without repeats."""
 
-_EVERYWHERE = ("C", "d")
+BYTES = "bytes"
+"""A symbol that stands for the number of bytes of all arrays and objects of a model."""
+
+_EVERYWHERE = ("C", "d", BYTES)
 _MOST = 2**53
+
+
+class Symbol(NamedTuple):
+    """A size such as m, H+2 or 2*kernels: `factor` times that of `name`, and `more`."""
+
+    factor: int
+    name: str
+    more: int
+
+    @classmethod
+    def of(cls, text: str) -> Symbol:
+        """Read a symbol."""
+        found = re.fullmatch(r"(?:(\d+)\*)?([A-Za-z_]\w*)(?:\+(\d+))?", text)
+        if found is None:
+            raise TypeError(f"{text!r} is not a size such as m, H+2 or 2*kernels")
+        return cls(int(found[1] or 1), found[2], int(found[3] or 0))
+
+
+class Limit(NamedTuple):
+    """A number of a model that must be below a size, which may be known only later."""
+
+    name: str  # of the field
+    number: int
+    symbol: Symbol
+    key: str  # under which the size of the symbol is known
+    equal: bool = False  # whether the number must be the size itself
 
 
 @dataclass
@@ -45,35 +87,57 @@ class Context:
     measure: Measure | None = None
     sizes: dict[str, int] = field(default_factory=dict)
     scope: str = ""
-    pending: list[tuple[str, int, str]] = field(default_factory=list)
-    """Arrays of indices: name, largest index, and the key of the size it must stay below."""
+    pending: list[Limit] = field(default_factory=list)
 
-    def bind(self, symbol: str, size: int) -> bool:
+    def bind(self, text: str, size: int) -> bool:
         """Bind a symbol such as m or H+2 to a size; return whether earlier uses agree."""
-        if symbol.isdigit():
-            return int(symbol) == size
-        name, _, more = symbol.partition("+")
-        size -= int(more or 0)
-        return size >= 0 and self.sizes.setdefault(self.key(name), size) == size
+        if text.isdigit():
+            return int(text) == size
+        factor, name, more = Symbol.of(text)
+        size, rest = divmod(size - more, factor)
+        return size >= 0 == rest and self.sizes.setdefault(self.key(name), size) == size
 
-    def key(self, symbol: str) -> str:
+    def key(self, name: str) -> str:
         """Return the name under which the size of a symbol is known."""
-        return symbol if symbol in _EVERYWHERE else self.scope + symbol
+        return name if name in _EVERYWHERE else self.scope + name
 
-    def shown(self, symbol: str) -> str:
+    def shown(self, text: str) -> str:
         """Return what a symbol stands for, in words."""
-        known = self.sizes.get(self.key(symbol.partition("+")[0]))
-        return symbol if known is None else f"{symbol}={known}"
+        known = None if text.isdigit() else self.sizes.get(self.key(Symbol.of(text).name))
+        return text if known is None else f"{text}={known}"
 
     def within(self, scope: str) -> Context:
         """Return the context of a part with its own symbols."""
         return Context(self.measure, self.sizes, scope, self.pending)
 
-    def settle(self) -> None:
-        """Raise an error if an index is out of range."""
-        for name, largest, key in self.pending:
-            if key in self.sizes and largest >= self.sizes[key]:
-                raise ValueError(f"{name} contains {largest}, not below {self.sizes[key]}")
+    def add_bytes(self, number: int) -> None:
+        """Count bytes of the model."""
+        self.sizes[BYTES] = self.sizes.get(BYTES, 0) + number
+
+    def limit(self, name: str, number: int, text: str, *, equal: bool = False) -> None:
+        """Note that a number must be below a size, or equal to it."""
+        symbol = Symbol.of(text)
+        self.pending.append(Limit(name, number, symbol, self.key(symbol.name), equal))
+
+    def settle(self, *, end: bool = True) -> None:
+        """Raise an error if a number is not below its size.
+
+        Before the end, sizes that are not known yet, or that still grow, are left for later.
+        """
+        later = []
+        for one in self.pending:
+            size = self.sizes.get(one.key)
+            if not end and (size is None or one.key == BYTES):
+                later.append(one)
+                continue
+            if size is None:
+                raise TypeError(f"{one.name} refers to {one.key!r}, a size that nothing sets")
+            size = one.symbol.factor * size + one.symbol.more
+            if one.equal and one.number != size:
+                raise ValueError(f"{one.name} ends at {one.number}, not at {size}")
+            if not one.equal and one.number >= size:
+                raise ValueError(f"{one.name} contains {one.number}, not below {size}")
+        self.pending[:] = later
 
 
 @cache
@@ -83,6 +147,74 @@ def hints_of(cls: Any) -> dict[str, Any]:
     if is_dataclass(cls):
         return {item.name: found[item.name] for item in fields(cls)}
     return {k: v for k, v in found.items() if k.endswith("_") and not k.startswith("_")}
+
+
+# -- the annotations themselves -------------------------------------------------------------------
+
+
+@cache
+def check_schema(cls: type) -> None:
+    """Raise a TypeError if a limit in the annotations depends on a size that nothing sets.
+
+    So does a whole number without a limit, because work or memory may depend on it.
+    """
+    sets, needs = _sizes_of_parts(cls)
+    for symbol, where in _without(needs, sets).items():
+        raise TypeError(f"{where} depends on {symbol!r}, a size that nothing sets")
+
+
+def _sizes_of(hint: Any, where: str) -> tuple[set[str], dict[str, str]]:
+    """Return the symbols that every such value sets, and those that its limits need.
+
+    The latter come with the name of the field.
+    """
+    hint, metadata, shape, limits = _parts(hint)
+    origin, args = get_origin(hint), get_args(hint)
+    sets = {BYTES, *(Symbol.of(text).name for text in shape if not text.isdigit())}
+    needs = {Symbol.of(text).name: where for text in (limits.below, limits.spans) if text}
+    if origin in (Union, types.UnionType):
+        each = [_sizes_of(_with(one, metadata), where) for one in args if one is not type(None)]
+        sets = set.intersection(*(one for one, _ in each)) if type(None) not in args else set()
+        for own, missing in each:
+            needs |= _without(missing, own)
+    elif origin in (tuple, list):
+        own, missing = _sizes_of(args[0], f"an item of {where}")
+        needs |= _without(missing, own)
+    elif _is_part(hint):
+        sets, needs = _sizes_of_parts(hint)
+    elif _is_whole(hint) and not needs and limits.high == np.inf:
+        if hint is int and shape:  # it is no limit itself: something else must set this size
+            sets, needs = {BYTES}, dict.fromkeys(sets, where)
+        elif not {OBJECTS, LABELS} & set(metadata):
+            raise TypeError(f"{where} needs a limit, because work or memory may depend on it")
+    if LOCAL in metadata:
+        sets, needs = sets & {*_EVERYWHERE}, _without(needs, sets)
+    return sets if OPTIONAL not in metadata else set(), needs
+
+
+def _sizes_of_parts(cls: type) -> tuple[set[str], dict[str, str]]:
+    sets, needs = set[str](), dict[str, str]()
+    for name, hint in hints_of(cls).items():
+        own, missing = _sizes_of(hint, f"{cls.__name__}.{name}")
+        sets, needs = sets | own, missing | needs
+    return sets, needs
+
+
+def _without(needs: dict[str, str], sets: set[str]) -> dict[str, str]:
+    return {symbol: where for symbol, where in needs.items() if symbol not in sets}
+
+
+def _is_part(hint: Any) -> bool:
+    """Whether a type is a dataclass of which a model consists."""
+    return isinstance(hint, type) and is_dataclass(hint) and not issubclass(hint, Measure)
+
+
+def _is_whole(hint: Any) -> bool:
+    """Whether a type is that of whole numbers."""
+    if get_origin(hint) is not np.ndarray:
+        return hint is int
+    (kind,) = get_args(get_args(hint)[1]) or (Any,)
+    return kind is Any or issubclass(kind, np.integer)
 
 
 # -- from values to a tree ------------------------------------------------------------------------
@@ -124,18 +256,13 @@ def _is_registered(measure: Measure) -> bool:
 
 def decode(tree: Any, hint: Any, name: str, context: Context) -> Any:
     """Return the value that `hint` describes, or raise an error that names the wrong part."""
-    hint, metadata = (hint.__origin__, hint.__metadata__) if _is_annotated(hint) else (hint, ())
+    hint, metadata, shape, limits = _parts(hint)
     if LOCAL in metadata:
         context = context.within(f"{name} ")
-    marks = [one for one in metadata if one in (OBJECTS, LABELS)]
-    texts = [one for one in metadata if isinstance(one, str) and one not in _MARKS]
-    shape = texts[0].split() if texts else []
-    limits = next((m for m in metadata if isinstance(m, Within)), Within())
-    if marks == [OBJECTS]:
+    if OBJECTS in metadata:
         return _objects(tree, name, context, *shape)
-    if marks == [LABELS]:
+    if LABELS in metadata:
         return _labels(tree, name, context, *shape)
-    hint = _resolved(hint)
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return _either(tree, args, name, context, metadata)
@@ -147,7 +274,7 @@ def decode(tree: Any, hint: Any, name: str, context: Context) -> Any:
         return _array(tree, args[1], name, context, shape, limits)
     if origin in (tuple, list):
         return origin(_items(tree, args[0], name, context, shape))
-    if isinstance(hint, type) and is_dataclass(hint) and not issubclass(hint, Measure):
+    if _is_part(hint):
         return _instance(tree, hint, name, context)
     if hint is Measure:
         if not isinstance(tree, Measure):  # the caller has replaced the user's own measure
@@ -159,6 +286,8 @@ def decode(tree: Any, hint: Any, name: str, context: Context) -> Any:
     found = _number(tree, hint, name, limits)
     if shape and not context.bind(shape[0], found):
         raise ValueError(f"{name} is {found}, not {context.shown(shape[0])}")
+    if limits.below is not None:
+        context.limit(name, found, limits.below)
     return found
 
 
@@ -168,6 +297,14 @@ NON_NEGATIVE = Within(0)
 
 def _is_annotated(hint: Any) -> bool:
     return get_origin(hint) is Annotated
+
+
+def _parts(hint: Any) -> tuple[Any, tuple[Any, ...], list[str], Within]:
+    """Return the type of an annotation, its metadata, and among these the shape and the limits."""
+    hint, metadata = (hint.__origin__, hint.__metadata__) if _is_annotated(hint) else (hint, ())
+    texts = [one for one in metadata if isinstance(one, str) and one not in _MARKS]
+    limits = next((one for one in metadata if isinstance(one, Within)), Within())
+    return _resolved(hint), metadata, texts[0].split() if texts else [], limits
 
 
 def _resolved(hint: Any) -> Any:
@@ -183,6 +320,7 @@ def _resolved(hint: Any) -> Any:
 
 def decode_attributes(found: Mapping[str, Any], cls: type, context: Context) -> dict[str, Any]:
     """Return the attributes that a class declares, checked; others are refused."""
+    check_schema(cls)
     declared = hints_of(cls)
     for name in found:
         if name not in declared:
@@ -258,9 +396,22 @@ def _array(
             raise ValueError(f"{name} contains {least}, less than {limits.low}")
         if most > limits.high:
             raise ValueError(f"{name} contains {most}, more than {limits.high}")
+        if (limits.ascending or limits.spans) and (array[1:] < array[:-1]).any():
+            raise ValueError(f"{name} is not in ascending order")
         if limits.below is not None:
-            context.pending.append((name, int(most), context.key(limits.below)))
+            context.limit(name, int(most), limits.below)
+    if limits.spans is not None:
+        if not array.size or array[0] != 0:
+            raise ValueError(f"{name} does not start at 0")
+        context.limit(name, int(array[-1]), limits.spans, equal=True)
+    context.add_bytes(array.nbytes)
+    if not array.size:  # its other axes take no bytes, but results would have their length
+        context.limit(f"the shape of {name}", max(array.shape), f"{BYTES}+1")
     return array
+
+
+def _is_list(hint: Any) -> bool:
+    return get_origin(_parts(hint)[0]) in (list, tuple)
 
 
 def _items_of(tree: Any, name: str) -> list[Any]:
@@ -274,11 +425,10 @@ def _items(tree: Any, hint: Any, name: str, context: Context, shape: list[str]) 
     items = _items_of(tree, name)
     if shape and not context.bind(shape[0], len(items)):
         raise ValueError(f"{name} has {len(items)} items, not {context.shown(shape[0])}")
-    found, known = [], set(context.sizes)
+    found, known = [], {*context.sizes, BYTES}
     for i, item in enumerate(items):
-        pending = len(context.pending)
         found.append(decode(item, hint, f"{name}[{i}]", context))
-        Context(None, context.sizes, "", context.pending[pending:]).settle()
+        context.settle(end=False)
         for symbol in set(context.sizes) - known:
             del context.sizes[symbol]
     return found
@@ -292,9 +442,9 @@ def _instance(tree: Any, cls: type, name: str, context: Context) -> Any:
     if set(content) != set(declared):
         odd = sorted(set(content) ^ set(declared))[0]
         raise ValueError(f"{name}.{odd[:60]} is missing, or not a part of a {cls.__name__}")
-    return cls(
-        **{k: decode(content[k], hint, f"{name}.{k}", context) for k, hint in declared.items()}
-    )
+    # lists come last, because symbols that are not known yet are local to an item
+    ordered = sorted(declared, key=lambda field: _is_list(declared[field]))
+    return cls(**{k: decode(content[k], declared[k], f"{name}.{k}", context) for k in ordered})
 
 
 def _measure(tree: Any, name: str) -> Measure:
@@ -355,6 +505,7 @@ def _labels(tree: Any, name: str, context: Context, size: str) -> NDArray[Any]:
         raise ValueError(f"{name} contains items that are not numbers or strings")
     if len(np.unique(tree)) < len(tree):  # a set would be slow for numbers of equal hash
         raise ValueError(f"{name} contains a label twice")
+    context.add_bytes(tree.nbytes)
     return tree
 
 
@@ -389,7 +540,15 @@ def _objects(tree: Any, name: str, context: Context, size: str) -> Any:
         raise ValueError(f"{name} has {len(objects)} objects, not {len(tree)}")
     if measure.accepts == "vectors" and not context.bind("d", objects.shape[1]):
         raise ValueError(f"{name} has {objects.shape[1]} columns, not {context.shown('d')}")
+    context.add_bytes(sum(map(_bytes_of, objects)))
     return objects
+
+
+def _bytes_of(one: Any) -> int:
+    """Return the number of bytes of an object; text may have one per letter."""
+    if isinstance(one, str | bytes):
+        return len(one)
+    return one.nbytes if isinstance(one, np.ndarray) else 1
 
 
 def _records(tree: Any, measure: Combined, name: str, context: Context, size: str) -> Records:
@@ -404,6 +563,7 @@ def _records(tree: Any, measure: Combined, name: str, context: Context, size: st
         where = f"{name}.{part.name}"
         own = Context(part.measure)
         columns.append(_objects(tree["fields"][part.name], where, own, size))
+        context.add_bytes(own.sizes.get(BYTES, 0))
         if not context.bind(size, len(columns[-1])):
             raise ValueError(f"{where} has {len(columns[-1])} objects, not {context.shown(size)}")
         width = own.sizes.get("d")  # the number of columns, if there are vectors
