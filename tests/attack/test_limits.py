@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from scipy.io import loadmat, savemat
 
-from krein import IKFD
+from krein import IKFD, KreinClassifier
 from krein.cli import krein
 from krein.cli.options import one_line
 from krein.compare.cache import BlockCache, CacheError, _machine, remove_stale, temporary_path
@@ -66,6 +66,25 @@ def test_oversized_input_is_refused_and_the_limit_can_be_raised(make, tmp_path):
         open_source(path).read()
     except DataError as error:
         assert "max_size" not in str(error)  # noqa: PT017 - some have other errors
+
+
+def test_features_of_objects_that_are_not_compared_take_no_memory(tmp_path):
+    """A line of a million letters is far longer than all words, and has as many n-grams."""
+    words = ["haus", "house", "maus", "mouse", "laus", "louse"] * 4
+    KreinClassifier("levenshtein").fit(words, ["de", "en"] * 12).save(tmp_path / "m.krein")
+    letters = 10**6
+    (tmp_path / "new.txt.gz").write_bytes(gzip.compress(b"haus\n" + b"ab" * (letters // 2)))
+    command = ["predict", str(tmp_path / "m.krein"), str(tmp_path / "new.txt.gz")]
+    CliRunner().invoke(krein, [*command[:2], str(tmp_path / "none.txt")])  # imports
+    tracemalloc.start()
+    found = CliRunner().invoke(krein, command)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.exit_code == 0, found.stderr
+    status = [line.split(",")[5] for line in found.stdout.splitlines()]
+    assert status[2] == "novel"
+    assert len(status) == 3
+    assert peak < 50 * letters
 
 
 def claimed_array(folder):

@@ -42,12 +42,16 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             f"contains no code: keep the model with pickle or joblib, or fit it with "
             f"{parameter('features', 'auto')} or {parameter('features', None)}"
         )
-    fitted = {}
+    write_model(path, to_tree(estimator), __version__)
+
+
+def to_tree(estimator: Any) -> dict[str, Any]:
+    """Return a fitted estimator as a tree of plain values and arrays."""
+    name, fitted = type(estimator).__name__, {}
     for attribute in hints_of(find_estimator(name)):
         if attribute in vars(estimator):
             fitted[attribute] = encode(estimator.stored(attribute))
-    tree = {"estimator": name, "params": _params(estimator), "fitted": fitted}
-    write_model(path, tree, __version__)
+    return {"estimator": name, "params": _params(estimator), "fitted": fitted}
 
 
 def _params(estimator: Any) -> dict[str, Any]:
@@ -149,7 +153,7 @@ def load(
     """
     tree = _read(path, measure, max_size)
     try:
-        return _model(tree) if only_model else _estimator(tree)
+        return from_tree(tree, only_model=only_model)
     except (ImportError, MemoryError):
         raise
     # a sealed file may contain any tree, and each part of krein raises its own kind of error
@@ -187,6 +191,14 @@ def _read(path: str | os.PathLike[str], measure: Any, max_size: int | None) -> d
 def _refused(path: str | os.PathLike[str], error: Exception) -> ModelFileError:
     reason = " ".join(str(error).split())[:160]
     return ModelFileError(f"{path} is not a krein model, or not of this version: {reason}")
+
+
+def from_tree(tree: dict[str, Any], *, only_model: bool = False) -> Any:
+    """Return the estimator of a tree, or its model, with every part checked.
+
+    A tree that krein did not write may raise any error.
+    """
+    return _model(tree) if only_model else _estimator(tree)
 
 
 def _model(tree: dict[str, Any]) -> Model | LandmarkMap:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import (
@@ -150,6 +150,23 @@ def hints_of(cls: Any) -> dict[str, Any]:
 
 
 # -- the annotations themselves -------------------------------------------------------------------
+
+
+def fields_of(cls: type) -> Iterator[tuple[type, str]]:
+    """Yield every field of a class and of its parts, with the class that declares it."""
+    for name, hint in hints_of(cls).items():
+        yield cls, name
+        for part in _parts_in(hint):
+            yield from fields_of(part)
+
+
+def _parts_in(hint: Any) -> Iterator[type]:
+    hint, *_ = _parts(hint)
+    if _is_part(hint):
+        yield hint
+    elif get_origin(hint) in (Union, types.UnionType, tuple, list):
+        for one in get_args(hint):
+            yield from _parts_in(one)
 
 
 @cache
