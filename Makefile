@@ -14,7 +14,7 @@ help:
 	@echo "make test-all  the same, then the slow tests (kills, damaged files, a browser, the pages) and the site"
 	@echo "make docs    install, then build the site into docs/_build/html"
 	@echo "make pages   run the code on the pages, and write what it prints into them"
-	@echo "make fuzz    run the command on 10,000 damaged files, then a guided search; CASES=, SEED=, SECONDS="
+	@echo "make fuzz    forge models, run the command on 10,000 damaged files, then search; CASES=, SEED=, SECONDS="
 	@echo "make kills   kill fits and predictions 100 times each, and check the results of the next run"
 	@echo "make mutate  mutation testing of one module with cosmic-ray; MODULE=core/smss.py TESTS=tests/core/test_smss.py"
 	@echo "make bench   run the benchmarks: ratios to a bare reference in the same run"
@@ -87,11 +87,12 @@ check-docs: $(STAMP)
 pages: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m tests.docs.pages
 
-# seeded damage, counted by outcome; then a coverage-guided search, if Atheris is installed
+# forged models and seeded damage, counted by outcome; then a coverage-guided search, if Atheris is installed
 CASES ?= 10000
 SEED ?= 0
 SECONDS ?= 1800
 fuzz: $(STAMP)
+	$(ONE_THREAD) $(BIN)/python -m tests.attack.forger
 	$(ONE_THREAD) $(BIN)/python -m tests.attack.fuzz --cases $(CASES) --seed $(SEED)
 	$(ONE_THREAD) $(BIN)/python -m tests.attack.guided --seconds $(SECONDS)
 

@@ -33,6 +33,9 @@ multiple of the bytes of the model."""
 SECONDS = 60
 """Processor time for all forgeries of a field, which take a fraction of a second."""
 
+LONG = 10**6
+"""Letters of a string that is too long."""
+
 NUMBERS = (0, -1, 2**31, 2**40, 10**18, 1e308, float("nan"), float("inf"), float("-inf"))
 
 # -- models of all kinds of objects ----------------------------------------------------------------
@@ -61,8 +64,10 @@ def _series(n: int) -> list[np.ndarray]:
 def _of_words() -> tuple[Any, Any]:
     from krein import KreinClassifier
 
-    words, languages = _words(90)
-    return KreinClassifier("levenshtein", n_landmarks=8).fit(words, languages), words[:5]
+    words, languages = _words(150)
+    clf = KreinClassifier("levenshtein", n_landmarks=8).fit(words, languages)
+    clf.model_ = clf.model_.with_names(words)
+    return clf, words[:5]
 
 
 def _of_many_classes() -> tuple[Any, Any]:
@@ -73,9 +78,8 @@ def _of_many_classes() -> tuple[Any, Any]:
     words, languages = _words(90)
     first = clf.model_.heads[0]
     codes = np.searchsorted(clf.classes_, languages)
-    head = NeighbourHead.of(
-        first.features, first.features(words), codes, np.ones(90), 3, first.search
-    )
+    F = first.features(words)
+    head = NeighbourHead.of(first.features, F, codes, np.ones(90), 3, first.search)
     clf.model_ = replace(clf.model_, heads=(head, *clf.model_.heads[1:]))
     return clf, new
 
@@ -120,6 +124,18 @@ def _iris() -> tuple[Any, Any]:
 def _of_vectors(make: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, Any]:
     X, y = _iris()
     return make(*args, **options).fit(X, y), X[:5]
+
+
+def _of_frames() -> tuple[Any, Any]:
+    """Return a model of vectors with named columns, and weights of the objects."""
+    import pandas as pd
+
+    from krein import IKFD
+
+    X, y = _iris()
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    weights = np.linspace(0.5, 1.5, len(y))
+    return IKFD("manhattan", random_state=0).fit(frame, y, sample_weight=weights), frame[:5]
 
 
 def _of_values() -> tuple[Any, Any]:
@@ -167,10 +183,11 @@ def _makers() -> dict[str, Callable[[], tuple[Any, Any]]]:
         "precomputed": _of_values,
         "records": _of_records,
         "IKFD": vectors(IKFD, "manhattan", random_state=0, calibrate=True),
+        "data frames": _of_frames,
         "IKQD": vectors(IKQD, "elm", random_state=0),
         "PCVM": vectors(PCVM, "elm", random_state=0, calibrate=True),
         "PCVM of pairs": vectors(PCVM, "elm", solver="paper", random_state=0),
-        "NystromMap": vectors(NystromMap, "manhattan", random_state=0),
+        "NystromMap": vectors(NystromMap, "manhattan", rank=2, random_state=0),
         "embedding": vectors(PseudoEuclideanEmbedding, 2, measure="elm", random_state=0),
         "PCA": vectors(IndefiniteKernelPCA, 2, measure="elm", random_state=0),
     }
@@ -195,6 +212,10 @@ def kind_of(name: str) -> Kind:
 # -- the fields of a model -------------------------------------------------------------------------
 
 
+ESTIMATOR = "estimator"
+"""The owner of fitted attributes, most of which all estimators share."""
+
+
 @dataclass(frozen=True)
 class Place:
     """A field of a part of a model: the path in the tree of its fitted attributes."""
@@ -209,7 +230,7 @@ class Place:
 
 def places(tree: dict[str, Any]) -> Iterator[tuple[Place, Any]]:
     """Yield every field of every part of a model that has a value, and the value."""
-    yield from _places(tree["fitted"], tree["estimator"], ())
+    yield from _places(tree["fitted"], ESTIMATOR, ())
 
 
 def _places(fields: dict[str, Any], owner: str, path: tuple[Any, ...]) -> Iterator[Any]:
@@ -238,7 +259,7 @@ def declared() -> set[tuple[str, str]]:
     from krein.model.schema import fields_of
 
     return {
-        (cls.__name__, name)
+        (ESTIMATOR if cls is estimator else cls.__name__, name)
         for estimator in map(find_estimator, ESTIMATORS)
         for cls, name in fields_of(estimator)
     }
@@ -260,6 +281,7 @@ def forged(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, str):
         yield "empty", ""
         yield "doubled", 2 * value
+        yield "long", value * (LONG // max(1, len(value)))
     elif isinstance(value, list):
         yield "empty", []
         yield "doubled", value * 2
@@ -388,11 +410,15 @@ def attack_field(name: str, place: Place, every: int = 1, first: int = 0) -> lis
     if child == 0:
         os.close(reader)
         with contextlib.suppress(BaseException):
-            _limit(size_of(kind.tree))
+            resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
+            now = _address_space()
             with os.fdopen(writer, "w") as report, warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 for how, wrong in tries:
                     tree = replaced(kind.tree, ("fitted", *place.path), wrong)
+                    if now is not None:
+                        most = now + MEMORY + PER_BYTE * size_of(tree)
+                        resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
                     print(json.dumps([how, attack(tree, kind.new)]), file=report, flush=True)
         os._exit(0)
     os.close(writer)
@@ -406,14 +432,13 @@ def attack_field(name: str, place: Place, every: int = 1, first: int = 0) -> lis
     return found
 
 
-def _limit(size: int) -> None:
-    """Limit the processor time of this process, and its memory beyond the present."""
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
-    with contextlib.suppress(OSError):  # elsewhere than on Linux, memory is not limited
+def _address_space() -> int | None:
+    """Return the bytes that this process has mapped; None where memory cannot be limited."""
+    try:
         with open("/proc/self/statm") as file:
-            now = int(file.read().split()[0]) * resource.getpagesize()
-        limit = now + MEMORY + PER_BYTE * size
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+            return int(file.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        return None
 
 
 ALLOWED = ("refused", "answers")

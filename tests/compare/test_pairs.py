@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from krein.compare import Pairs, open_new_pairs, open_pairs
 from krein.landmarks.base import given_pairs
 from krein.measures import Combined, PairError, available, get_measure
+from krein.measures.vectors import Vectors
 
 N = 300
 VECTORS = np.random.default_rng(0).normal(size=(N, 3))
@@ -193,9 +195,20 @@ def test_a_function_that_returns_nan_names_the_pair():
         collect(pairs, np.arange(20))
 
 
-def test_overflow_in_a_named_measure_names_the_pair():
-    pairs = open_pairs("linear", np.array([[1e200], [1.0], [1e200]]))
-    with np.errstate(over="ignore"), pytest.raises(PairError, match="'linear' gave inf"):
+@dataclass(frozen=True)
+class Cubic(Vectors):
+    """A measure that overflows."""
+
+    name = "cubic"
+    kind = "similarity"
+
+    def block(self, A, B):
+        return (A @ np.transpose(B)) ** 3
+
+
+def test_overflow_in_a_measure_names_the_pair():
+    pairs = open_pairs(Cubic(), np.array([[1e100], [1.0], [1e100]]))
+    with np.errstate(over="ignore"), pytest.raises(PairError, match="'cubic' gave inf"):
         pairs.block(np.arange(3), np.arange(3))
 
 

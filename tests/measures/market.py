@@ -135,6 +135,7 @@ BAD_RECEPTORS = [
 ]
 BAD_VECTORS = [
     ([[1.0, 2.0], [3.0, NAN]], "vector 1 contains nan in column 1"),
+    ([[1.0, 2.0], [3.0, -1e200]], "vector 1 contains -1e.200 in column 1, too large to compute"),
     ([1.0, 2.0], "2-dimensional"),
     ([[1.0, 2.0], [3.0]], "same length"),
 ]
@@ -142,6 +143,7 @@ BAD_SERIES = [
     (np.array([[0.0, 1.0], [NAN, 2.0]]), "series 1 contains nan at time 0; NaN counts as padding"),
     ([[0.0], [1.0, NAN, 2.0]], "series 1 contains nan at time 1"),
     (np.array([[0.0, 1.0], [2.0, np.inf]]), "series 1 contains inf at time 1"),
+    ([[0.0], [1.0, 1e200, 2.0]], "series 1 contains 1e.200 at time 1, too large to compute"),
     ([[0.0], []], "series 1 is empty"),
     ([[0.0], [NAN, NAN]], "series 1 is empty: it contains only NaN"),
     (["text"], "series 0 does not consist of numbers"),
@@ -163,13 +165,15 @@ BAD_PROTEINS = [
 BAD_IMAGES = [
     ([np.zeros((3, 3)), np.zeros((3, 4))], "image 1 is 3 × 4, but image 0 is 3 × 3"),
     (np.full((1, 3, 3), NAN), r"image 0 contains nan at pixel \(0, 0\)"),
+    (np.full((1, 3, 3), 1e200), r"image 0 contains 1e.200 at pixel \(0, 0\), too large"),
     (np.zeros((2, 7)), "7 pixels do not form a square"),
     ([np.zeros((3, 3)), "text"], "image 1 does not consist of numbers"),
 ]
 BAD_SETS = [
     ([[[0.0, 1.0]], []], "set 1 is empty"),
     ([[[0.0, 1.0]], [[1.0, 2.0, 3.0]]], "set 1 is in 3 dimensions"),
-    ([[[0.0, NAN]]], "set 0 contains NaN or infinity in point 0"),
+    ([[[0.0, NAN]]], "set 0 contains nan in point 0"),
+    ([[[0.0, 1e200]]], "set 0 contains 1e.200 in point 0, too large to compute with"),
 ]
 BAD_COUNTS = [([[1, 2], [-1, 2]], "histogram 1 contains -1"), ([[1, 2], [0, 0]], "histogram 1")]
 
@@ -194,7 +198,7 @@ MARKET = [
     Case("erp", gestures, {"gap": 0.5}),
     Case("numeric-edit", unequal, bad=BAD_SERIES),
     Case("numeric-edit", gestures, {"gap": 0.3}),
-    Case("msm", unequal, bad=[*BAD_SERIES[:5], (np.zeros((2, 4, 2)), "one channel")]),
+    Case("msm", unequal, bad=[*BAD_SERIES[:6], (np.zeros((2, 4, 2)), "one channel")]),
     Case("tangent", images, bad=BAD_IMAGES),
     Case("tangent", images, {"sides": 2, "deformations": ["shift-x", "rotate"]}),
     Case("tcrdist", receptors, bad=BAD_RECEPTORS),

@@ -161,8 +161,8 @@ def test_offsets_lead_from_the_first_entry_to_the_last():
         ((0, 2**40, 5), "not in ascending order"),
         ((0, 3, 2, 5), "not in ascending order"),
         ((1, 5), "does not start at 0"),
-        ((0, 4), "ends at 4, not at 5"),
-        ((0, 2**40), f"ends at {2**40}, not at 5"),
+        ((0, 4), "the end of it is 4, not 5"),
+        ((0, 2**40), f"the end of it is {2**40}, not 5"),
         ((-1, 5), "less than 0"),
         ((), "has the shape"),
     ):

@@ -49,7 +49,10 @@ class Within:
 POSITIVE = Within(1e-300, 1e300)
 TEMPERATURE = Within(1e-12, 1e12)
 """Scores times a temperature must not overflow; those found in fits are within e^±13."""
-NON_NEGATIVE = Within(0.0)
+NON_NEGATIVE = Within(0.0, 1e300)
+"""At most so large that sums do not overflow."""
+WEIGHT = Within(-1e100, 1e100)
+"""A learned weight. Its products with values in the model's unit do not overflow."""
 SHARE = Within(0.0, 1.0)
 COUNT = Within(0, 2**53)
 """A number that is only shown: neither work nor memory depends on it."""

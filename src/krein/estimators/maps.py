@@ -102,6 +102,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
             embedding,
             choice.landmarks,
             int(codes.max(initial=0)) + 1,
+            self.n_samples_seen_,
         )
         self._set_fit(choice, choice.space, eigenvalues, run.counter)
 

@@ -205,6 +205,21 @@ def as_stack(objects: Any, what: str) -> NDArray[np.float64]:
         raise
 
 
+LARGEST = 1e150
+"""Numbers beyond ±LARGEST are refused like infinities, because their squares overflow."""
+
+
+def unusable(numbers: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which numbers cannot be computed with: NaN, infinite, or beyond `LARGEST`."""
+    return ~(np.abs(numbers) <= LARGEST)
+
+
+def contains(number: float, where: str) -> str:
+    """Return what is wrong with an object that contains an unusable number."""
+    large = ", too large to compute with: rescale the data" if np.isfinite(number) else ""
+    return f"contains {number} {where}{large}"
+
+
 MISSING_TIME = "contains NaT, a missing time: fill it in, or leave it out"
 TOO_LARGE = "contains an integer beyond 10^308, too large to compute with: rescale the data"
 

@@ -10,7 +10,17 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from .alignments import Pictures, SideBySide
-from .base import Array, Measure, Objects, RefusedObject, as_numbers, as_stack, unframed
+from .base import (
+    Array,
+    Measure,
+    Objects,
+    RefusedObject,
+    as_numbers,
+    as_stack,
+    contains,
+    unframed,
+    unusable,
+)
 
 DEFORMATIONS = ("shift-x", "shift-y", "scale", "rotate", "stretch", "shear", "thicken")
 
@@ -122,9 +132,10 @@ class Tangent(Measure):
             raise ValueError(
                 f"images of {images.shape[1]} × {images.shape[2]} are too small to differentiate"
             )
-        if not np.isfinite(images).all():
-            row, y, x = np.argwhere(~np.isfinite(images))[0]
-            raise RefusedObject("image", row, f"contains {images[row, y, x]} at pixel ({y}, {x})")
+        if (bad := unusable(images)).any():
+            row, y, x = np.argwhere(bad)[0]
+            reason = contains(images[row, y, x], f"at pixel ({y}, {x})")
+            raise RefusedObject("image", row, reason)
         return images
 
     def check_alike(self, A: Objects, B: Objects) -> None:

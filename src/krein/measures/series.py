@@ -42,8 +42,10 @@ from .base import (
     TimesFirst,
     as_numbers,
     as_stack,
+    contains,
     random_arrays,
     unframed,
+    unusable,
 )
 
 LANES = 64
@@ -403,7 +405,7 @@ def read_series(objects: Any, layout: str) -> Array | list[Array]:
         layout = guess_layout(objects)
     if isinstance(objects, np.ndarray) and objects.dtype != object:
         stack = _stacked(objects, layout)
-        if np.isfinite(stack).all():
+        if not unusable(stack).any():
             return stack
         objects, layout = list(stack), TIMES_FIRST
     series: list[Array] = []
@@ -453,18 +455,19 @@ def _one(item: Any, row: int, layout: str) -> Array:
         )
     if one.size == 0:
         raise RefusedObject("series", row, "is empty")
-    if np.isfinite(one).all():
+    if not unusable(one).any():
         return one
     known = np.flatnonzero(~np.isnan(one).all(axis=1))
     if len(known) == 0:
         raise RefusedObject("series", row, "is empty: it contains only NaN")
     one = one[: known[-1] + 1]
-    if not np.isfinite(one).all():
-        time = int(np.argwhere(~np.isfinite(one))[0, 0])
-        channel = int(np.argmin(np.isfinite(one[time])))
-        where = f"time {time}" + (f", channel {channel}" if one.shape[1] > 1 else "")
-        reason = f"contains {one[time, channel]} at {where}; NaN counts as padding only at the end "
-        remedy = "of a series, so fill the gap or leave the series out"
+    if (bad := unusable(one)).any():
+        time, channel = np.argwhere(bad)[0].tolist()
+        where = f"at time {time}" + (f", channel {channel}" if one.shape[1] > 1 else "")
+        reason, remedy = contains(one[time, channel], where), ""
+        if not np.isfinite(one[time, channel]):
+            remedy = "; NaN counts as padding only at the end of a series, so fill the gap or "
+            remedy += "leave the series out"
         raise RefusedObject("series", row, reason + remedy)
     return one
 

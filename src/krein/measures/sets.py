@@ -10,7 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from .base import Array, Measure, Objects, RefusedObject, as_numbers, random_arrays, unframed
+from .base import (
+    Array,
+    Measure,
+    Objects,
+    RefusedObject,
+    as_numbers,
+    contains,
+    random_arrays,
+    unframed,
+    unusable,
+)
 
 _DISTANCES = 2**20
 """Number of distances between points kept at a time: 8 MB."""
@@ -69,9 +79,9 @@ class _PointSets(Measure):
                     row,
                     f"is in {points.shape[1]} dimensions, set 0 in {sets[0].shape[1]}",
                 )
-            if not np.isfinite(points).all():
-                point = int(np.argwhere(~np.isfinite(points))[0, 0])
-                raise RefusedObject("set", row, f"contains NaN or infinity in point {point}")
+            if (bad := unusable(points)).any():
+                point, axis = np.argwhere(bad)[0]
+                raise RefusedObject("set", row, contains(points[point, axis], f"in point {point}"))
             sets.append(points)
         return sets
 

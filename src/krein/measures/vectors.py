@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from .base import Array, Measure, Objects, RefusedObject, as_stack, unframed
+from .base import (
+    Array,
+    Measure,
+    Objects,
+    RefusedObject,
+    as_stack,
+    contains,
+    unframed,
+    unusable,
+)
 
 _ROWS = 2**14  # checked together, so that checking a memory map needs little memory
 
@@ -29,10 +38,10 @@ def as_matrix(objects: Any, what: str = "vector") -> Array:
     if X.ndim != 2:
         raise ValueError(f"{what}s must be a 2-dimensional array, one row each; got {X.ndim}-d")
     for start in range(0, len(X), _ROWS):
-        bad = ~np.isfinite(X[start : start + _ROWS])
+        bad = unusable(X[start : start + _ROWS])
         if bad.any():
             row, column = np.argwhere(bad)[0] + np.array([start, 0])
-            raise RefusedObject(what, row, f"contains {X[row, column]} in column {column}")
+            raise RefusedObject(what, row, contains(X[row, column], f"in column {column}"))
     return X
 
 

@@ -39,6 +39,7 @@ from ..core.shapes import (
     NON_NEGATIVE,
     POSITIVE,
     TEMPERATURE,
+    WEIGHT,
     Array,
     Codes,
     Indices,
@@ -79,7 +80,8 @@ class LinearHead:
 
     features: Conversion | BasisFunction
     places: Annotated[Indices, "k", Within(0, below="m")]  # of the landmarks that are used
-    weights: Annotated[Array, "k p"]  # one column for two classes, one per class, or one per pair
+    weights: Annotated[Array, "k p", WEIGHT]
+    """One column for two classes, one per class, or one per pair."""
     bias: Annotated[Array, "p", LOG]
     link: Link = "softmax"
     temperature: Annotated[float, TEMPERATURE] = 1.0

@@ -187,7 +187,7 @@ class Model:
     reference: Reference | None = None
     comparisons: Annotated[float, Within(0.0)] = 0.0
     """Estimated mean number of comparisons per prediction."""
-    n_objects: Annotated[int, Within(1, 2**53)] = 1
+    n_objects: Annotated[int, "n_objects", Within(1, 2**53)] = 1
     """Number of training objects that the landmarks were chosen from."""
     feature_names: Annotated[NDArray[np.str_], "d"] | None = None
     """Names of the columns, if the objects are vectors from a data frame."""
@@ -761,6 +761,7 @@ class LandmarkMap:
     embedding: Embedding | None  # None for the coordinates of the landmark space
     landmarks: Landmarks
     n_classes: Annotated[int, "C", COUNT] = 1  # of the objects that landmarks were chosen from
+    n_objects: Annotated[int, "n_objects", Within(1, 2**53)] = 1
 
     @property
     def signs(self) -> Array:
@@ -791,7 +792,10 @@ class LandmarkMap:
 
     def check(self) -> None:
         """Raise an error if the parts do not fit together, e.g. in a forged file."""
-        self.vectors(self.space.landmark_values[:1])
+        with np.errstate(all="ignore"):
+            found = self.vectors(self.space.landmark_values)
+        if not np.isfinite(found).all():
+            raise ValueError("it returns vectors that are not finite")
 
 
 def _vectors(model: LandmarkMap, columns: LandmarkColumns, chunk: Chunk) -> Array:

@@ -88,6 +88,8 @@ class Context:
     sizes: dict[str, int] = field(default_factory=dict)
     scope: str = ""
     pending: list[Limit] = field(default_factory=list)
+    examples: dict[int, Any] = field(default_factory=dict)
+    """Objects of each measure, by its id: others must be such that they can be compared."""
 
     def bind(self, text: str, size: int) -> bool:
         """Bind a symbol such as m or H+2 to a size; return whether earlier uses agree."""
@@ -108,7 +110,7 @@ class Context:
 
     def within(self, scope: str) -> Context:
         """Return the context of a part with its own symbols."""
-        return Context(self.measure, self.sizes, scope, self.pending)
+        return Context(self.measure, self.sizes, scope, self.pending, self.examples)
 
     def add_bytes(self, number: int) -> None:
         """Count bytes of the model."""
@@ -134,7 +136,7 @@ class Context:
                 raise TypeError(f"{one.name} refers to {one.key!r}, a size that nothing sets")
             size = one.symbol.factor * size + one.symbol.more
             if one.equal and one.number != size:
-                raise ValueError(f"{one.name} ends at {one.number}, not at {size}")
+                raise ValueError(f"{one.name} is {one.number}, not {size}")
             if not one.equal and one.number >= size:
                 raise ValueError(f"{one.name} contains {one.number}, not below {size}")
         self.pending[:] = later
@@ -420,7 +422,7 @@ def _array(
     if limits.spans is not None:
         if not array.size or array[0] != 0:
             raise ValueError(f"{name} does not start at 0")
-        context.limit(name, int(array[-1]), limits.spans, equal=True)
+        context.limit(f"the end of {name}", int(array[-1]), limits.spans, equal=True)
     context.add_bytes(array.nbytes)
     if not array.size:  # its other axes take no bytes, but results would have their length
         context.limit(f"the shape of {name}", max(array.shape), f"{BYTES}+1")
@@ -536,6 +538,8 @@ def _objects(tree: Any, name: str, context: Context, size: str) -> Any:
             raise ValueError(f"{name} has {len(found)} columns, not {context.shown(size)}")
         if len(found.columns) and found.columns.max() >= found.width:
             raise ValueError(f"{name} refers to a column beyond {found.width}")
+        if found.width != len(found):  # there are columns for all objects, or for these alone
+            context.limit(f"{name}.width", found.width, "n_objects", equal=True)
         return found
     if isinstance(measure, Combined):
         return _records(tree, measure, name, context, size)
@@ -557,6 +561,7 @@ def _objects(tree: Any, name: str, context: Context, size: str) -> Any:
         raise ValueError(f"{name} has {len(objects)} objects, not {len(tree)}")
     if measure.accepts == "vectors" and not context.bind("d", objects.shape[1]):
         raise ValueError(f"{name} has {objects.shape[1]} columns, not {context.shown('d')}")
+    measure.check_alike(context.examples.setdefault(id(measure), objects[:1]), objects)
     context.add_bytes(sum(map(_bytes_of, objects)))
     return objects
 
@@ -578,7 +583,7 @@ def _records(tree: Any, measure: Combined, name: str, context: Context, size: st
     columns = []
     for part in measure.parts:
         where = f"{name}.{part.name}"
-        own = Context(part.measure)
+        own = Context(part.measure, examples=context.examples)
         columns.append(_objects(tree["fields"][part.name], where, own, size))
         context.add_bytes(own.sizes.get(BYTES, 0))
         if not context.bind(size, len(columns[-1])):
