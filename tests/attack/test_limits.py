@@ -87,6 +87,62 @@ def test_features_of_objects_that_are_not_compared_take_no_memory(tmp_path):
     assert peak < 50 * letters
 
 
+def parquet_cell(content, rows):
+    """Return a column whose last cell is large; the others have one number or letter."""
+    import pyarrow as pa
+
+    if content == "text":
+        return pa.array(["a"] * (rows - 1) + ["a" * (40 * MIB)])
+    numbers = pa.array(np.zeros(5 * MIB))  # 40 MiB
+    if content == "lists of lists":
+        numbers = pa.ListArray.from_arrays(pa.array([*range(rows), len(numbers)]), numbers)
+        return pa.ListArray.from_arrays(pa.array([*range(rows), rows]), numbers)
+    return pa.ListArray.from_arrays(pa.array([*range(rows), len(numbers)]), numbers)
+
+
+@pytest.mark.parametrize("content", ["text", "numbers", "lists of lists"])
+@pytest.mark.parametrize("rows", [1, 9])
+def test_sizes_of_parquet_cells_are_checked_before_their_values(content, rows, tmp_path):
+    """A cell of repeated values takes a few hundred bytes in the file, whatever its length."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path, names = tmp_path / "a.parquet", [str(i) for i in range(rows)]
+    table = pa.table({"name": names, "object": parquet_cell(content, rows)})
+    parquet.write_table(table, path, compression="gzip", write_statistics=False)
+    source = open_source(path, objects="object", names="name")
+    tracemalloc.start()
+    with pytest.raises(DataError, match=r"a\.parquet, .*row.* would take .* raise max_size"):
+        source.read()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert os.path.getsize(path) < 64_000
+    assert peak < 8 * MIB
+    larger = open_source(path, objects="object", names="name", max_size=256 * MIB)
+    assert len(larger.read().objects) == rows
+
+
+def test_large_rows_of_parquet_are_read_in_small_batches(tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    series = [np.arange(1.0 + 100 * i) for i in range(60)]
+    parquet.write_table(pa.table({"series": series}), tmp_path / "a.parquet")
+    whole = open_source(tmp_path / "a.parquet").read().objects
+    rows, batches = [], parquet.ParquetFile.iter_batches
+
+    def counted(file, size, **options):
+        rows.append(size)
+        return batches(file, size, **options)
+
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", counted)
+    small = open_source(tmp_path / "a.parquet", max_size=100_000).read().objects
+    for a, b in zip(small, whole, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert rows
+    assert max(rows) <= 4  # of about 24 kB each
+
+
 def claimed_array(folder):
     """Write an array of 1 MiB whose header claims 512 MiB."""
     header = io.BytesIO()

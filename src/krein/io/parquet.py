@@ -1,4 +1,9 @@
-"""Parquet files: columns of strings, of numbers, or of lists of numbers."""
+"""Parquet files: columns of strings, of numbers, or of lists of numbers.
+
+A cell that repeats a value takes almost no space in a file, whatever its length. So the metadata
+determine how many rows are decoded at a time, and the sizes of the cells are checked before they
+become objects.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +14,18 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .airr import open_receptors, used_columns
 from .source import Kind, Options, Record
-from .streams import DataError, array_limit, bare_name, too_large
+from .streams import TEXT_RATIO, DataError, array_limit, bare_name, record_limit, too_large
 from .tables import LayoutSource, decide_layout
 
 BATCH = 4096
-"""Number of rows decoded at a time."""
+"""Maximum number of rows decoded at a time."""
+
+NUMBER = 8
+"""Bytes of a number in memory."""
 
 _COUNT_VALUES = """
 import sys
@@ -45,7 +54,6 @@ class ParquetFile(LayoutSource):
         objects, labels, names = layout.objects, layout.labels, layout.names
         wanted = [layout.columns[i] for i in (*objects, labels, names) if i is not None]
         with _open(self.path, wanted) as file:
-            self._refuse_bombs(file)
             for batch in self._batches(file, wanted):
                 column = {
                     i: self._plain(batch.column(layout.columns[i]))
@@ -76,7 +84,6 @@ class ParquetFile(LayoutSource):
         used, width = used_columns(self.layout), len(self.layout.columns)
         wanted = [self.layout.columns[i] for i in used]
         with _open(self.path, wanted) as file:
-            self._refuse_bombs(file)
             for batch in self._batches(file, wanted):
                 columns = [self._plain(batch.column(name)).to_pylist() for name in wanted]
                 for cells in zip(*columns, strict=True):
@@ -86,19 +93,31 @@ class ParquetFile(LayoutSource):
                     yield None, row
 
     def _batches(self, file: Any, columns: list[str]) -> Iterator[Any]:
+        """Yield the rows in batches, after their sizes have been checked."""
+        limit, first = record_limit(self.max_size), 0
         with _arrow_errors(f"{self.shown}: is damaged"):
-            yield from file.iter_batches(BATCH, columns=columns, use_threads=False)
+            size = self._rows_per_batch(file)
+            for batch in file.iter_batches(size, columns=columns, use_threads=False):
+                for column in batch.columns:
+                    sizes = _sizes(column)
+                    if len(sizes) and sizes.max() > limit:
+                        row = int(np.argmax(sizes > limit))
+                        raise too_large(f"{self.shown}, row {first + row}", int(sizes[row]), limit)
+                first += len(batch)
+                yield batch
 
-    def _refuse_bombs(self, file: Any) -> None:
-        """Raise an error if a row group claims more values than the size of the file can justify.
+    def _rows_per_batch(self, file: Any) -> int:
+        """Return how many rows can be decoded at a time, by the metadata of the file.
 
-        Repeated values take almost no space in the file, but 8 bytes each in memory. Only lists can
-        have more values than rows. Arrow ends the process if the metadata of a column is damaged,
-        so a separate process reads the metadata of lists.
+        A row group is refused if it claims more than the size of the file can justify, or if its
+        mean row is larger than a cell may be. Only lists can have more values than rows. Arrow ends
+        the process if the metadata of a column is damaged, so a separate process reads the metadata
+        of lists.
         """
         from pyarrow import types
 
         limit = array_limit(self.path, self.max_size)
+        text_limit = array_limit(self.path, self.max_size, TEXT_RATIO)
         about = file.metadata
         nested = any(types.is_nested(field.type) for field in file.schema_arrow)
         listed = None
@@ -111,11 +130,20 @@ class ParquetFile(LayoutSource):
             if asked.returncode:
                 raise DataError(f"{self.shown}: is damaged (Arrow cannot read its column metadata)")
             listed = [int(number) for number in asked.stdout.split()]
+        most = record_limit(self.max_size)
+        rows = BATCH
         for g in range(about.num_row_groups):
             group = about.row_group(g)
             values = group.num_rows * group.num_columns if listed is None else listed[g]
-            if 8 * values > limit:
-                raise too_large(f"{self.shown}, row group {g}", 8 * values, limit)
+            for size, allowed in ((NUMBER * values, limit), (group.total_byte_size, text_limit)):
+                if size > allowed:
+                    raise too_large(f"{self.shown}, row group {g}", size, allowed)
+            row = max(NUMBER * values, group.total_byte_size) // max(group.num_rows, 1)
+            if row > most * group.num_columns:
+                where = f"{self.shown}, the mean row of row group {g}"
+                raise too_large(where, row, most * group.num_columns)
+            rows = min(rows, max(1, most // max(row, 1)))
+        return rows
 
     def _plain(self, column: Any) -> Any:
         """Return a column with dictionary codes replaced by their values."""
@@ -150,6 +178,30 @@ class ParquetFile(LayoutSource):
         if array.size == 0 or not np.isfinite(array).all():
             raise DataError(f"{where}: a value is missing or infinite")
         return array[:, None] if self.kind == "series" and array.ndim == 1 else array
+
+
+def _sizes(column: Any) -> NDArray[np.int64]:
+    """Return the bytes that each cell of a column takes in memory."""
+    from pyarrow import compute, types
+
+    of = column.type
+    if types.is_dictionary(of):
+        each = _sizes(column.dictionary)
+        codes = column.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        return each[codes] if len(each) else np.zeros(len(column), dtype=np.int64)
+    if types.is_list(of) or types.is_large_list(of):
+        ends = column.offsets.to_numpy().astype(np.int64)
+        if types.is_nested(of.value_type) or _is_text(of.value_type):
+            total = np.concatenate([[0], np.cumsum(_sizes(column.values))])
+            return np.diff(total[ends])
+        return NUMBER * np.diff(ends)
+    if types.is_fixed_size_list(of):
+        return np.full(len(column), NUMBER * of.list_size)
+    if _is_text(of):
+        known = column.cast("large_string") if str(of) == "string_view" else column
+        lengths = compute.binary_length(known).fill_null(0)
+        return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.full(len(column), NUMBER)
 
 
 def _is_text(of: Any) -> bool:
