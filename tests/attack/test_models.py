@@ -6,6 +6,7 @@ import os
 import tracemalloc
 import warnings
 import zipfile
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -511,10 +512,32 @@ def test_values_beyond_their_bounds_fail_on_load(name, path, wrong, trees, tmp_p
     assert not loads(tmp_path / "m.krein")
 
 
+@pytest.mark.parametrize("old", [None, b"as it was"])
+def test_a_model_that_does_not_load_is_not_written(old, tmp_path):
+    """Whatever the reason: here, a fitted attribute that the schema refuses."""
+    clf = IKFD("elm", random_state=0).fit(X, y)
+    clf.model_ = replace(clf.model_, baseline=np.full_like(clf.model_.baseline, np.nan))
+    if old is not None:
+        (tmp_path / "m.krein").write_bytes(old)
+    with pytest.raises(ValueError, match=r"m\.krein: the model is not written, .* not finite"):
+        clf.save(tmp_path / "m.krein")
+    assert [p.read_bytes() for p in tmp_path.iterdir()] == ([] if old is None else [old])
+
+
+def test_models_of_own_functions_are_read_back_with_them(tmp_path):
+    def near(a, b):
+        return 1 / (1 + abs(a - b))
+
+    clf = IKFD(near, landmarks="all").fit([1.0, 2.0, 8.0, 9.0] * 3, [0, 0, 1, 1] * 3)
+    clf.save(tmp_path / "m.krein")
+    assert krein.load(tmp_path / "m.krein", measure=near).predict([1.5]) == [0]
+
+
 @pytest.mark.parametrize("name", ["gap_open", "gap_extend"])
 @pytest.mark.parametrize("cost", [2**31, 10**18, -1, float("nan"), 1.5])
 def test_gap_costs_are_bounded(name, cost):
-    with pytest.raises(ValueError, match="gap costs must be whole numbers from 0 to 10,000"):
+    message = "gap costs must be whole numbers from 0 to 10,000|gap_.* must be a whole number"
+    with pytest.raises(ValueError, match=message):
         krein.measures.get_measure("smith-waterman", {name: cost})
 
 

@@ -141,6 +141,38 @@ def test_a_table_of_numbers_with_a_measure_is_one_of_vectors(files, run):
     assert len(table(out)) == 40
 
 
+FIT_WORDS = ("fit", "words.csv", "--labels", "language", "-o", "m.krein", "--model", "ikfd")
+
+
+@pytest.mark.parametrize(("text", "value"), [("False", False), ("true", True), ("TRUE", True)])
+def test_parameters_of_a_measure_are_read_by_their_annotation(files, run, text, value):
+    code, _, err = run(*FIT_WORDS, "--measure-param", f"normalize={text}")
+    assert code == 0, err
+    assert library.load("m.krein").measure_.normalize is value
+
+
+@pytest.mark.parametrize(
+    ("measure", "given", "message"),
+    [
+        ("levenshtein", f"normalize={text}", "normalize must be true or false; got ")
+        for text in ("yes", "no", "0", "1", "1e400", "null", "")
+    ]
+    + [
+        ("jaro-winkler", f"prefix_weight={text}", "prefix_weight must be a number; got ")
+        for text in ("1e400", "-Infinity", "nan", "true", "[1]", "x")
+    ]
+    + [
+        ("smith-waterman", "gap_open=2.5", "gap costs must be whole numbers"),
+        ("smith-waterman", "both_strands=ja", "both_strands must be true or false; got 'ja'"),
+    ],
+)
+def test_other_parameters_of_a_measure_are_refused(files, run, measure, given, message):
+    code, _, err = run(*FIT_WORDS, "--measure", measure, "--measure-param", given)
+    assert code == 2
+    assert f"--measure-param {given}: {message}" in err
+    assert not (files / "m.krein").exists()
+
+
 @pytest.mark.parametrize("chosen", ["ikfd", "ikqd", "pcvm"])
 def test_every_model_fits_and_a_seed_repeats_it(files, run, chosen):
     options = ["--objects", "word", "--labels", "language", "--model", chosen]

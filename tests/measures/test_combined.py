@@ -281,7 +281,7 @@ def test_records_have_no_features(people):
 
 
 def test_a_text_describes_the_parts():
-    found = parse_parts("name=levenshtein, lat+lon=euclidean*0.5", {"name.normalize": True})
+    found = parse_parts("name=levenshtein, lat+lon=euclidean*0.5", {"name.normalize": "true"})
     same = Combined(
         {
             "name": get_measure("levenshtein", {"normalize": True}),
@@ -302,8 +302,8 @@ def test_a_text_describes_the_parts():
         ("name=elm,name=rbf", {}, "'name=rbf' is not COLUMN=MEASURE"),
         ("name=elm*x", {}, "the weight 'x' of 'name' is not a number"),
         ("name=elm*-1", {}, "the weight of the part 'name' must be a number above 0"),
-        ("name=elm", {"sigma": 1}, "'sigma' is not a parameter of a part: write name.sigma"),
-        ("name=elm", {"name.x": 1}, "the part 'name': .* has no parameter 'x'"),
+        ("name=elm", {"sigma": "1"}, "'sigma' is not a parameter of a part: write name.sigma"),
+        ("name=elm", {"name.x": "1"}, "the part 'name': .* has no parameter 'x'"),
     ],
 )
 def test_a_wrong_text_is_refused(text, params, message):

@@ -60,7 +60,7 @@ def test_a_numpy_band_equals_a_python_band():
         for kind in (np.int64, np.uint8) if isinstance(band, int) else (np.float64, np.float32):
             assert one("dtw", a, b, band=kind(band)) == expected
     for band in (np.int64(-1), np.float64(1.5), True, np.True_):
-        with pytest.raises(ValueError, match="band must be a whole number"):
+        with pytest.raises(ValueError, match=r"band must be a (whole )?number"):
             get_measure("dtw", {"band": band})
 
 

@@ -6,7 +6,6 @@ estimator have the name of its parameter: `--jobs` is `n_jobs`, `--seed` is `ran
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -160,21 +159,14 @@ class DataOptions:
     columns: list[str] | None = None
     score: str | None = None
 
-    def params(self) -> dict[str, Any]:
-        """Return the parameters of the measure; each is a number, true, false, null, or text."""
-        params: dict[str, Any] = {}
+    def params(self) -> dict[str, str]:
+        """Return the parameters of the measure as text; `read_parameters` knows their types."""
+        params: dict[str, str] = {}
         for pair in self.measure_params:
             key, equals, value = pair.partition("=")
             if not equals or not key:
                 raise click.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint="--measure-param")
-            try:
-                params[key] = json.loads(value)
-            except (ValueError, RecursionError):
-                params[key] = value
-            if str(params[key]).strip().lower() == "nan":
-                raise click.BadParameter(
-                    f"{pair!r}: {key} is not a number", param_hint="--measure-param"
-                )
+            params[key] = value.strip()
         return params
 
 

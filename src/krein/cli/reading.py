@@ -371,6 +371,8 @@ class Comparison:
 def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Comparison:
     """Return the requested measure, or one that suits the objects."""
     from ..measures import available, get_measure
+    from ..measures.base import measure_class, read_parameters
+    from ..measures.function import FunctionMeasure
 
     params = options.params()
     if kind == "matrix":
@@ -388,6 +390,8 @@ def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Co
     else:
         found = suggest_measure(kind, sample, params)
     try:
+        cls = measure_class(found.measure) if found.measure in available() else FunctionMeasure
+        found = replace(found, params=read_parameters(cls, found.params))
         get_measure(found.given, found.params)
     except (ValueError, TypeError) as error:  # an error in the command, not in the data
         message = message_of(error)

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,11 +52,17 @@ class _BeyondLimit(ValueError):
     """A part of a tree that would take far more memory or time than its size."""
 
 
-def write_model(path: str | os.PathLike[str], tree: dict[str, Any], version: str) -> None:
+def write_model(
+    path: str | os.PathLike[str],
+    tree: dict[str, Any],
+    version: str,
+    read_back: Callable[[str], None] | None = None,
+) -> None:
     """Write the tree to `path`: under a temporary name next to it, synced, then renamed.
 
     The tree may contain dicts, lists, tuples, sets, strings, bytes, numbers, booleans, None, and
-    arrays of numbers, booleans, strings or these.
+    arrays of numbers, booleans, strings or these. `read_back` is called with the temporary name; if
+    it raises an error, nothing is written.
     """
     stored = _Stored({}, {})
     header = json.dumps(
@@ -73,6 +79,9 @@ def write_model(path: str | os.PathLike[str], tree: dict[str, Any], version: str
     arrays["seal"] = np.frombuffer(hashlib.sha256(header).digest(), dtype=np.uint8)
     with atomic_write(path) as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+        file.flush()
+        if read_back is not None and not is_stream(file.name):
+            read_back(file.name)
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:

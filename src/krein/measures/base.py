@@ -9,18 +9,37 @@ from __future__ import annotations
 
 import copyreg
 import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
 from inspect import signature
 from numbers import Integral, Real
 from operator import itemgetter
 from os import PathLike
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MethodType,
+    ModuleType,
+    UnionType,
+)
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Self,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -385,6 +404,79 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, np.str_) else value
 
 
+# -------------------------------------------------------------------------------------------------
+# Parameters of measures, checked against their annotations
+# -------------------------------------------------------------------------------------------------
+
+_MOST = 1e300
+"""Largest number that a parameter may be."""
+
+_IN_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+
+
+@cache
+def parameter_types(cls: type[Measure]) -> dict[str, Any]:
+    """Return the annotation of each parameter; none if those of a user's class mean nothing."""
+    try:
+        found = get_type_hints(cls)
+    except (NameError, TypeError):
+        return {}
+    return {field.name: found[field.name] for field in fields(cls)}
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a parameter has a type; only plain types are checked."""
+    if hint in (bool, str):
+        return type(value) is hint
+    if hint in (int, float):
+        return isinstance(value, int | float) and type(value) is not bool and abs(value) <= _MOST
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    return value is None if hint is type(None) else True
+
+
+def _wanted(name: str, hint: Any, value: Any) -> ValueError:
+    """Return the error about a parameter of another type."""
+    listed: list[str] = []
+    for one in _alternatives(hint):
+        if get_origin(one) is Literal:
+            listed += map(str, get_args(one))
+        elif one is not type(None):
+            listed.append(_IN_WORDS.get(one, "a list"))
+    return ValueError(f"{name} must be {' or '.join(listed)}; got {str(value)[:60]!r}")
+
+
+def read_parameters(cls: type[Measure], given: Mapping[str, str]) -> dict[str, Any]:
+    """Return parameters from text, such as options of the command, by their annotations.
+
+    Examples
+    --------
+    >>> from krein.measures.base import measure_class, read_parameters
+    >>> read_parameters(measure_class("levenshtein"), {"normalize": "False"})
+    {'normalize': False}
+    """
+    hints = parameter_types(cls)
+    return {name: _read_parameter(name, text, hints.get(name, Any)) for name, text in given.items()}
+
+
+def _read_parameter(name: str, text: str, hint: Any) -> Any:
+    meanings: dict[str, Any] = {"true": True, "false": False, "none": None, "null": None}
+    readings: list[Any] = [text]
+    if text.lower() in meanings:
+        readings.insert(0, meanings[text.lower()])
+    else:
+        with suppress(ValueError, RecursionError):  # a number, a list, or text in quotes
+            readings.insert(0, json.loads(text))
+    for reading in readings:
+        if any(_fits(reading, one) for one in _alternatives(hint)):
+            return reading
+    raise _wanted(name, hint, text)
+
+
 @dataclass(frozen=True)
 class Measure(ABC):
     """A function of two objects, evaluated one block of pairs at a time.
@@ -392,7 +484,7 @@ class Measure(ABC):
     A subclass is a frozen dataclass. Its fields are the parameters of the measure: plain values
     that can be written to JSON. It declares what is known about the measure, so that no method has
     to guess. If it defines `__post_init__`, this must begin with `super().__post_init__()`, which
-    converts NumPy parameters to Python numbers.
+    converts NumPy parameters to Python numbers, and refuses those of other types than annotated.
 
     Examples
     --------
@@ -439,8 +531,12 @@ class Measure(ABC):
     distribute among threads, to fit in the processor's cache, and to lose little in a crash."""
 
     def __post_init__(self) -> None:
+        types = parameter_types(type(self))
         for field in fields(self):
-            object.__setattr__(self, field.name, plain(getattr(self, field.name)))
+            value, hint = plain(getattr(self, field.name)), types.get(field.name, Any)
+            if value is not field.default and not any(_fits(value, x) for x in _alternatives(hint)):
+                raise _wanted(field.name, hint, value)
+            object.__setattr__(self, field.name, value)
         for name in self.positive:
             value = getattr(self, name)
             if value is not None and not value > 0:

@@ -30,12 +30,15 @@ from .base import (
     Readable,
     RefusedObject,
     RefusedType,
+    available,
     channels,
     columns_of,
     excerpt,
     get_measure,
     is_missing,
     is_nested,
+    measure_class,
+    read_parameters,
     take,
 )
 
@@ -453,16 +456,17 @@ def _weights(given: Any, parts: tuple[RecordPart, ...]) -> tuple[float, ...]:
     return tuple(float(weight) for weight in given)
 
 
-def parse_parts(text: str, params: Mapping[str, Any]) -> Combined:
+def parse_parts(text: str, params: Mapping[str, str]) -> Combined:
     """Return the measure that a text such as "name=levenshtein, age=euclidean*0.1" describes.
 
     Each part is COLUMN=MEASURE, or COLUMN+COLUMN=MEASURE for several columns, with an optional
-    factor. `params` are those of the parts: "name.normalize" is `normalize` of the part "name".
+    factor. `params` are those of the parts, as text: "name.normalize" is `normalize` of the part
+    "name".
 
     Examples
     --------
     >>> from krein.measures.combined import parse_parts
-    >>> parse_parts("name=levenshtein, lat+lon=euclidean*0.5", {"name.normalize": True}).weights
+    >>> parse_parts("name=levenshtein, lat+lon=euclidean*0.5", {"name.normalize": "true"}).weights
     (1.0, 0.5)
     """
     parts: dict[str, dict[str, Any]] = {}
@@ -490,6 +494,9 @@ def parse_parts(text: str, params: Mapping[str, Any]) -> Combined:
                 f"{next(iter(parts))}.{parameter}, for example; the parts are {listed(list(parts))}"
             )
         parts[name]["params"][parameter] = value
+    for part in parts.values():
+        if part["measure"] in available():
+            part["params"] = read_parameters(measure_class(part["measure"]), part["params"])
     return Combined(parts, weights)
 
 

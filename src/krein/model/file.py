@@ -27,11 +27,18 @@ NOT_SAVED = {"cache", "verbose", "n_jobs"}
 _ALSO_OF_THE_MODEL = {"symmetrize", "novel_below", "ambiguous_below"}
 """Parameters of estimators that predictions use, and that the annotations of `Model` check."""
 
+_ANY_SIZE = 2**62
+"""A file that has just been written may have any size."""
+
 # -- saving ----------------------------------------------------------------------------------------
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator: its parameters and what its class declares."""
+    """Write a fitted estimator: its parameters and what its class declares.
+
+    The file is read back before it gets its name, so that no model is written that cannot be
+    loaded.
+    """
     name = type(estimator).__name__
     if name not in ESTIMATORS or type(estimator) is not find_estimator(name):
         raise TypeError(f"a {name} is not part of krein and cannot be saved")
@@ -42,7 +49,20 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             f"contains no code: keep the model with pickle or joblib, or fit it with "
             f"{parameter('features', 'auto')} or {parameter('features', None)}"
         )
-    write_model(path, to_tree(estimator), __version__)
+    tree = to_tree(estimator)
+    named = tree["params"]["measure"]
+    own = estimator.measure if isinstance(named, dict) and "function" in named else None
+
+    def read_back(written: str) -> None:
+        try:
+            load(written, measure=own, max_size=_ANY_SIZE)
+        except ValueError as error:
+            reason = str(error).replace(f"{written} ", "").replace(f"{written}: ", "")
+            raise ValueError(
+                f"{path}: the model is not written, because it could not be loaded: it {reason}"
+            ) from error
+
+    write_model(path, tree, __version__, read_back)
 
 
 def to_tree(estimator: Any) -> dict[str, Any]:
