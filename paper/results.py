@@ -425,9 +425,9 @@ def missing_section(data: Measured) -> str:
     codes = sorted({row["code"] for row in data.rows})
     parts = [
         "## Which code, and what is missing",
-        f"Figures without a mark were measured with this version (digest of the code: "
+        "Figures without a mark were measured for this revision (digest of the code: "
         f"{', '.join(codes) or NONE}). Those with {EARLIER} are means of the run at commit b3b6b5e "
-        "(`earlier.csv`); the methods have not changed since. Of "
+        "(`earlier.csv`). Of "
         f"{len(same)} accuracies measured in both runs, {equal} agree to the last digit. The balls "
         "are other data now, so all their figures are new.",
     ]
