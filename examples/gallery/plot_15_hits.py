@@ -5,7 +5,9 @@ Hits in, probabilities out
 A search returns a list of hits. Most people take the label of the best one, or a vote. A share of
 votes is not a probability. Isotonic regression on held-out references calibrates the best hit, but
 ignores all others. :class:`~krein.KreinClassifier` learns from the same lists, of references
-against references, how far to trust the best hit and the others.
+against references, how far to trust the best hit and the others. On other draws of such families,
+its log-loss and that of the calibrated best hit are within a few per cent of each other; with many
+classes, as in tables of genera, it is far lower.
 """
 
 import matplotlib.pyplot as plt
