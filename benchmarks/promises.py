@@ -116,6 +116,7 @@ class Promise(NamedTuple):
     verdict: str
 
     def kept(self) -> dict[str, Any]:
+        """Return the figures as JSON-compatible values."""
         error = None if np.isnan(self.error) else round(self.error, 4)
         return {"value": round(float(self.value), 4), "error": error, "holds": self.verdict}
 
@@ -153,6 +154,8 @@ def percent(level: str) -> float:
 
 
 class Split(NamedTuple):
+    """What one split shows."""
+
     values: dict[str, float]
     pool: tuple[np.ndarray, np.ndarray]  # confidence, and whether the label is right
     n_classes: int
