@@ -248,6 +248,12 @@ MOST_ODDS = 20.0
 LEAST = 1e-6
 """The least closeness and size of a node, before their logarithms."""
 
+SLOPE = 0.25
+"""Prior weight of what tells whether a node is known: even if all held-out objects are, those that
+are undecided, remote or in a small node are more probably in none. On 16S genes (three sets of
+2,735 objects in total), the calibration error of all ranks is at most 0.020 with 0, 0.25 and 0.5,
+and 0.024 with 1."""
+
 ROUNDING = 1e-9
 """A node of which no larger share is left has no objects left."""
 
@@ -423,14 +429,17 @@ def _summed_by(groups: Indices, values: Array, n_groups: int) -> Array:
 def _fit_known(F: Array, known: Mask, weights: Array) -> Array:
     """Return the weights (4,) of features that tell known objects from others, ≥ 0 but the first.
 
-    The constant starts from the share of known objects, as if one in two more were known: what a
-    taxonomy lacks is about as common as what it has once (Good 1953).
+    The mean score starts from the share of known objects, as if one more were known, and one more
+    unknown, each by half: what a taxonomy lacks is about as common as what it has once (Good 1953).
     """
     share = float(weights @ known) + 0.5, float(weights @ ~known) + 0.5
     terms = [np.column_stack([f, np.zeros(len(f))]) for f in F.T]
     terms.append(-terms[0])
-    prior = np.zeros(len(terms))
+    prior = np.append(np.full(F.shape[1], SLOPE), 0.0)
+    prior[0] = 0.0
     start = float(np.log(share[0] / share[1]))
+    if len(F):
+        start -= float(weights @ (F @ prior[:-1]) / max(weights.sum(), LEAST))
     prior[0], prior[-1] = max(start, 0.0), max(-start, 0.0)
     found = fit_pool(terms, np.where(known, 0, 1), prior, weights)
     found[0] -= found[-1]
