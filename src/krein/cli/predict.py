@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import tempfile
 import time
 from array import array
@@ -65,6 +66,14 @@ from .predictor import (
 @options.label_ranks
 @options.own_measure
 @options.unknown_letters
+@click.option(
+    "--strand",
+    type=click.Choice(["auto", "plus", "both"]),
+    default="auto",
+    help="How DNA and RNA are read, if the model was not fitted with --both-strands. auto turns a "
+    "sequence around if its n-grams show that it is on the other strand, at no comparison; both "
+    "compares both strands, and plus none but the given one. The column strand tells the result.",
+)
 @options.novel_below
 @click.option(
     "--sets",
@@ -116,6 +125,12 @@ from .predictor import (
     "labels form a tree; with --label-ranks, an object counts at the deepest rank that is probable "
     "enough.",
 )
+@click.option(
+    "--sizein",
+    is_flag=True,
+    help="Count an object as often as its name says, ;size=N as vsearch writes it, in the summary "
+    "and in the Kraken report.",
+)
 @options.reading
 @options.jobs
 def command(
@@ -131,6 +146,7 @@ def command(
     rank_above: float,
     measure: str | None,
     unknown_letters: str | None,
+    strand: str,
     novel_below: float | None,
     sets: float | None,
     fdr: float | None,
@@ -139,6 +155,7 @@ def command(
     unclassified_out: str | None,
     table_out: str | None,
     kraken_report: str | None,
+    sizein: bool,
     n_jobs: int | None,
     **reading: Any,
 ) -> None:
@@ -173,7 +190,14 @@ def command(
     predictor = Predictor(
         model,
         Details(
-            top or 0, ambiguous_below, novel_below, sets, evidence, ranks, selected=fdr is not None
+            top or 0,
+            ambiguous_below,
+            novel_below,
+            sets,
+            evidence,
+            ranks,
+            selected=fdr is not None,
+            strand=strand,
         ),
         n_jobs=n_jobs,
         unknown_letters=unknown_letters,
@@ -190,7 +214,7 @@ def command(
     ):
         chosen = choose_row_format(output, row_format, source)
         writer = RowWriter(file, predictor.names, chosen, escape_formulas=escape_formulas)
-        counts = Counts(label_ranks or find_separator(predictor.labels))
+        counts = Counts(label_ranks or find_separator(predictor.labels), sizein)
         found = predictor.rows(source)
         if completer is not None:
             found = completer.note_lines(found)
@@ -204,11 +228,6 @@ def command(
             if completer is not None:
                 completer.add(part)
             counts.add(part)
-        if predictor.on_the_other_strand(counts.by_status[NOVEL], counts.by_status.total()):
-            warn(
-                "most sequences are novel, but their reverse complements are not: are they on the "
-                "other strand? Fit the model with --both-strands, or turn the sequences around"
-            )
     if kraken_report is not None:
         with writing(kraken_report) as file:
             counts.report.write(file)
@@ -496,12 +515,12 @@ class KrakenReport:
         self._own: Counter[Taxon] = Counter()
         self._unclassified = 0
 
-    def add(self, label: str | None) -> None:
-        """Count an object by its label, None if it is unclassified."""
+    def add(self, label: str | None, n: int = 1) -> None:
+        """Count n objects by their label, None if they are unclassified."""
         if label is None:
-            self._unclassified += 1
+            self._unclassified += n
         else:
-            self._own[tuple(rank_path(label, self.separator)) if self.separator else (label,)] += 1
+            self._own[tuple(rank_path(label, self.separator)) if self.separator else (label,)] += n
 
     def write(self, file: IO[str]) -> None:
         """Write the lines, the largest clades first."""
@@ -534,7 +553,8 @@ def _in_order(below: Counter[Taxon], parent: Taxon) -> Iterator[Taxon]:
 class Counts:
     """Counts of objects by status, and by label if they are classified."""
 
-    def __init__(self, separator: str | None = None) -> None:
+    def __init__(self, separator: str | None = None, sizein: bool = False) -> None:
+        self.sizein = sizein
         self.by_status: Counter[str] = Counter()
         self.first_reason = ""
         self.by_chance = 0  # ambiguous objects that are as near as random ones
@@ -559,12 +579,27 @@ class Counts:
     def add(self, rows: list[Row]) -> None:
         """Count some rows."""
         for row in rows:
-            self.by_status[row["status"]] += 1
+            n = size_of_name(row["name"]) if self.sizein else 1
+            self.by_status[row["status"]] += n
             if row["status"] == UNREADABLE:
                 self.first_reason = self.first_reason or row["reason"]
-            self.by_chance += row["status"] == AMBIGUOUS and row["reason"] is not None
+            if row["status"] == AMBIGUOUS and row["reason"] is not None:
+                self.by_chance += n
             self.selected.update((row.get("selected") or "").split("|"))
             label = row["label"] if is_classified(row) else None
             if "rank_label" in row and _is_compared(row):
                 label = row["rank_label"] or None
-            self.report.add(label)
+            self.report.add(label, n)
+
+
+_SIZE = re.compile(r"(?:^|;)size=(\d{1,15})(?=;|$)")
+
+
+def size_of_name(name: str) -> int:
+    """Return how many reads a sequence stands for, as vsearch writes it into the name.
+
+    >>> size_of_name("read7;size=12"), size_of_name("size=3;ee=0.1"), size_of_name("read8")
+    (12, 3, 1)
+    """
+    found = _SIZE.search(name)
+    return 1 if found is None else int(found[1])

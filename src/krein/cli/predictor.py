@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,8 +33,14 @@ NEAREST = 3
 KNOWN, OK, AMBIGUOUS, NOVEL, UNREADABLE = "known", "ok", "ambiguous", "novel", "unreadable"
 """Status of an object. `ok` is `known` for a model that cannot recognise novel objects."""
 
-TURNED, FEWEST_NOVEL, MOST_NOVEL = 20, 5, 0.9
-"""If at least five objects and 90 % of them are novel, up to 20 are tried on the other strand."""
+ANSWER_BYTES = 2**26
+"""Answers for sequences and strings are kept up to this size in total, for copies of them."""
+
+STRAND_OBJECTS = 1_000
+"""The strand of DNA is told from about this many known sequences."""
+
+PROTEIN_LETTERS, PROTEIN_SHARE = frozenset("EFILPQefilpq"), 0.1
+"""Letters that no code of DNA uses; a sequence with this share of them is a protein."""
 
 BY_CHANCE = "no nearer to the known objects than random objects of its size"
 """Reason for calling an object ambiguous, whatever the probability of its label."""
@@ -57,6 +63,7 @@ class Details:
     ranks: tuple[str, float] | None = None  # separator of hierarchical labels, least probability
     nested: bool = False  # for JSON: all probabilities and the evidence, each in one cell
     selected: bool = False  # the p-value of a wrong label, and a cell for the lists of the object
+    strand: str = "auto"  # of DNA: plus, both, or auto
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,7 @@ class Assessed:
     assessed: NDArray[Any]  # structured, with `probabilities` and what else the model tells
     reasons: dict[int, str]  # why the others could not, by position
     foreign: dict[int, str]  # why some look unlike the training objects, by position
+    turned: set[int]  # positions of sequences that were compared on the other strand
 
 
 class Predictor:
@@ -115,12 +123,14 @@ class Predictor:
                 f"{self.model.measure.name}"
             )
         self.foreign: dict[str, tuple[list[str], int]] = {}  # some names and the number, by reason
-        self.novel: list[str] = []  # some sequences that are like none of the classes
+        self.strands = self._strand_detector()
+        self._kept: OrderedDict[str, Any] = OrderedDict()  # answers, for copies
         P = ("probabilities", np.float64, (len(self.labels),))
         numbers, others = ("novelty", "doubt"), ("status", "set", "why")
         more = [*((name, float) for name in numbers), *((name, object) for name in others)]
         self._nothing = np.empty(0, dtype=[P, *more])
-        self.names = ["name", *self._columns(self._nothing), "reason"]
+        strand = [] if self.strands is None else ["strand"]
+        self.names = ["name", *self._columns(self._nothing), *strand, "reason"]
 
     def _set_thresholds(self) -> None:
         """Pass the thresholds on to the model; refuse options that it does not support."""
@@ -144,6 +154,34 @@ class Predictor:
                     f"{option} needs a model with held-out scores: krein fit --model krein, or "
                     "--calibrate"
                 )
+
+    def _strand_detector(self) -> Any:
+        """Return what tells the strand of DNA; None if it does not matter."""
+        measure, given = self.model.measure, self.details.strand
+        if getattr(measure, "both_strands", True) or not self._compares_dna:
+            if given == "both":
+                raise click.UsageError(
+                    "--strand both is for a model of DNA that was not fitted with --both-strands"
+                )
+            return None
+        if given == "plus":
+            return None
+        from ..measures.sequences import StrandDetector
+
+        parts = [self.model.landmarks.objects]
+        if self.model.second_look is not None:
+            parts.append(self.model.second_look.objects)
+        known = [str(one) for part in parts for one in part]
+        return StrandDetector(known[:: max(1, len(known) // STRAND_OBJECTS)])
+
+    @property
+    def _compares_dna(self) -> bool:
+        measure = self.model.measure
+        if not hasattr(measure, "both_strands"):
+            return False
+        from ..measures.sequences import get_scoring
+
+        return get_scoring(measure.matrix).strands  # type: ignore[attr-defined]
 
     def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
         """Open new objects, read as the kind of objects that the model was fitted to."""
@@ -198,8 +236,8 @@ class Predictor:
         """Return the row of each object of a chunk; past `until`, raise `OutOfTime`."""
         found = self.assess(chunk, until)
         columns, reasons = self._columns(found.assessed), self._found_by_chance(found.assessed)
-        cells = zip(*columns.values(), reasons, strict=True)
-        answered = dict(zip(found.places, cells, strict=True))
+        each = zip(*columns.values(), reasons, strict=True)
+        answered = dict(zip(found.places, each, strict=True))
         refused = found.foreign | found.reasons  # a foreign object may be unreadable, too
         rows = []
         for i, name in enumerate(chunk.names):
@@ -207,9 +245,10 @@ class Predictor:
                 foreign = i not in found.reasons
                 rows.append(self.row_without_label(name, refused[i], foreign))
             else:
-                rows.append(dict(zip(self.names, [name, *answered[i]], strict=True)))
-                if rows[-1]["status"] == NOVEL and len(self.novel) < TURNED:
-                    self.novel.append(chunk.objects[i])
+                cells = list(answered[i])
+                if self.strands is not None:
+                    cells.insert(-1, "-" if i in found.turned else "+")
+                rows.append(dict(zip(self.names, [name, *cells], strict=True)))
         return rows
 
     def _found_by_chance(self, found: NDArray[Any]) -> list[str | None]:
@@ -218,20 +257,6 @@ class Predictor:
             return [None] * len(found)
         alike = (found["status"] == AMBIGUOUS) & (found["chance"] > FOUND_BY_CHANCE)
         return [BY_CHANCE if one else None for one in alike.tolist()]
-
-    def on_the_other_strand(self, n_novel: int, n: int) -> bool:
-        """Whether most sequences are novel, but the reverse complements of some of them are not."""
-        measure = self.model.measure
-        if getattr(measure, "both_strands", True) or n_novel < max(FEWEST_NOVEL, MOST_NOVEL * n):
-            return False
-        from ..measures.sequences import NUCLEOTIDE_MATRIX, reverse_complement
-
-        if measure.matrix != NUCLEOTIDE_MATRIX:  # type: ignore[attr-defined]
-            return False
-        turned = [reverse_complement(one) for one in self.novel]
-        chunk = Chunk([str(i) for i in range(len(turned))], turned, None, 0)
-        found = self.assess(chunk).assessed["status"]
-        return 2 * int((found != NOVEL).sum()) > len(turned)
 
     def row_without_label(self, name: str, reason: str, foreign: bool = False) -> Row:
         """Return the row of an object that is unreadable, or of another kind."""
@@ -292,21 +317,89 @@ class Predictor:
     def assess(self, chunk: Chunk, until: float | None = None) -> Assessed:
         """Return the predictions for a chunk, and the reasons for objects without one."""
         objects, reasons = chunk.objects, dict[int, str]()
+        proteins = self._find_proteins(objects)
         if self.letters is not None:
-            objects, reasons = self.letters.read(chunk)
+            objects, reasons = self.letters.read(chunk, proteins)
         reasons |= chunk.unreadable
-        places = [i for i in range(len(chunk)) if i not in reasons]
+        refused = reasons.keys() | proteins.keys()
+        places = [i for i in range(len(chunk)) if i not in refused]
         readable = take(objects, np.array(places, dtype=np.intp))
-        foreign = self._find_foreign(readable, chunk, places)
-        found = dict(self._predictions(readable, chunk, places, until))
+        foreign = proteins | self._find_foreign(readable, chunk, places)
+        self._note_foreign(foreign, chunk)
+        found, turned = self._on_best_strand(readable, chunk, places, until)
         reasons |= {i: answer for i, answer in found.items() if isinstance(answer, str)}
         if self.unknown_letters == "fail" and reasons:
             raise DataError(reasons[min(reasons)])
-        good = [i for i in range(len(chunk)) if i not in reasons]
+        good = [i for i in places if i not in reasons]
         answers: list[Any] = [found[i] for i in good]
         assessed = np.array(answers, dtype=answers[0].dtype) if answers else self._nothing
         compared = take(objects, np.array(good, dtype=np.intp))
-        return Assessed(good, compared, assessed, reasons, foreign)
+        if turned:
+            from ..measures.sequences import reverse_complement
+
+            each = zip(good, compared, strict=True)
+            compared = [reverse_complement(x) if i in turned else x for i, x in each]
+        why = {i: f"of another kind: {text}" for i, text in foreign.items()}
+        return Assessed(good, compared, assessed, reasons, why, turned)
+
+    def _on_best_strand(
+        self, objects: Any, chunk: Chunk, places: list[int], until: float | None
+    ) -> tuple[dict[int, Any | str], set[int]]:
+        """Return the answers by position, and the positions of sequences on the other strand."""
+        if self.strands is None:
+            return dict(self._answers(objects, chunk, places, until)), set()
+        from ..measures.sequences import reverse_complement
+
+        if self.details.strand == "auto":
+            turned = {i for i, x in zip(places, objects, strict=True) if self.strands.is_turned(x)}
+            each = zip(places, objects, strict=True)
+            ahead = [reverse_complement(x) if i in turned else x for i, x in each]
+            return dict(self._answers(ahead, chunk, places, until)), turned
+        found = dict(self._answers(objects, chunk, places, until))
+        other = [reverse_complement(x) for x in objects]
+        turned = set()
+        for i, answer in self._answers(other, chunk, places, until):
+            if not isinstance(answer, str) and _is_better(answer, found[i]):
+                found[i] = answer
+                turned.add(i)
+        return found, turned
+
+    def _answers(
+        self, objects: Any, chunk: Chunk, places: list[int], until: float | None
+    ) -> Iterator[tuple[int, Any | str]]:
+        """Yield the position of each object with its prediction, or the reason why it has none.
+
+        Copies of a sequence or a string are compared once.
+        """
+        if chunk.kind not in ("sequences", "strings"):
+            yield from self._predictions(objects, chunk, places, until)
+            return
+        first: dict[str, int] = {}  # contents, and their first place among these
+        for k, one in enumerate(objects):
+            if one not in self._kept:
+                first.setdefault(one, k)
+        new = list(first.values())
+        some = [objects[k] for k in new]
+        found = dict(self._predictions(some, chunk, [places[k] for k in new], until))
+        for i, one in zip(places, objects, strict=True):
+            answer = self._kept.get(one)
+            if answer is None:
+                answer = found[places[first[one]]]
+            if isinstance(answer, str) and places[first[one]] != i:  # the reason names the place
+                (answer,) = (why for _, why in self._predictions([one], chunk, [i], until))
+            yield i, answer
+        self._keep((one, found[places[k]]) for one, k in first.items())
+
+    def _keep(self, answers: Iterator[tuple[str, Any]]) -> None:
+        """Keep answers for copies that may follow, as many as fit; the oldest are forgotten."""
+        if self.details.evidence is not None:  # explanations are large
+            return
+        size = 1 + self._nothing.dtype["probabilities"].itemsize
+        for one, answer in answers:
+            if not isinstance(answer, str):
+                self._kept[one] = answer
+        while len(self._kept) * size > ANSWER_BYTES:
+            self._kept.popitem(last=False)
 
     def _predictions(
         self, objects: Any, chunk: Chunk, places: list[int], until: float | None
@@ -353,15 +446,29 @@ class Predictor:
         plain["probabilities"] = P
         return plain
 
+    def _find_proteins(self, objects: Any) -> dict[int, str]:
+        """Return the positions of proteins among sequences that are to be compared as DNA."""
+        if self.letters is None or not self.letters.alphabet.nucleotides:
+            return {}
+        return {
+            i: "letters of proteins"
+            for i, one in enumerate(objects)
+            if isinstance(one, str)
+            and sum(map(one.count, PROTEIN_LETTERS)) >= max(1, PROTEIN_SHARE * len(one))
+        }
+
     def _find_foreign(self, objects: Any, chunk: Chunk, places: list[int]) -> dict[int, str]:
-        """Return why objects look unlike the training objects; keep names for one warning."""
+        """Return why objects look unlike the training objects, by position."""
         profile = self.model.profile
         foreign = {} if profile is None else profile.foreign(objects)
-        for why, rows in foreign.items():
+        return {places[i]: why for why, rows in foreign.items() for i in rows}
+
+    def _note_foreign(self, foreign: dict[int, str], chunk: Chunk) -> None:
+        """Keep some names of foreign objects for one warning."""
+        for i, why in sorted(foreign.items()):
             names, n = self.foreign.get(why, ([], 0))
-            more = [printable(chunk.names[places[i]], 30) for i in rows[: NAMED - len(names)]]
-            self.foreign[why] = (names + more, n + len(rows))
-        return {places[i]: f"of another kind: {why}" for why, rows in foreign.items() for i in rows}
+            more = [printable(chunk.names[i], 30)] if n < NAMED else []
+            self.foreign[why] = (names + more, n + 1)
 
     def warn_of_objects(self) -> None:
         """Warn once about sequences with letters that are not scored, or that look foreign."""
@@ -369,6 +476,15 @@ class Predictor:
             warn(describe_foreign(self.foreign))
         if self.letters is not None and self.letters.n_changed:
             warn(str(self.letters))
+
+
+def _is_better(answer: Any, other: Any) -> bool:
+    """Whether an answer is for an object that is nearer to known ones, or else more certain."""
+    if isinstance(other, str):
+        return True
+    fields = ["novelty"] if "novelty" in answer.dtype.names else []
+    own, its = ([one[f] for f in fields] + [one["probabilities"].max()] for one in (answer, other))
+    return bool(own > its)
 
 
 def _known_object(near: Any) -> dict[str, Any]:
@@ -405,14 +521,17 @@ class LetterReader:
         self.changes: Counter[str] = Counter()
         self.n_changed = 0
 
-    def read(self, chunk: Chunk) -> tuple[list[Any], dict[int, str]]:
-        """Return the sequences in the letters that are scored, and why some are skipped."""
+    def read(self, chunk: Chunk, others: Collection[int] = ()) -> tuple[list[Any], dict[int, str]]:
+        """Return the sequences in the letters that are scored, and why some are skipped.
+
+        Those at the positions `others` are left as they are.
+        """
         from ..measures.sequences import UnreadableSequence
 
         objects, reasons = list(chunk.objects), dict[int, str]()
         for i, given in enumerate(objects):
             changes: Counter[str] = Counter()
-            if isinstance(given, str):
+            if isinstance(given, str) and i not in others:
                 try:
                     objects[i] = self.alphabet.read(given, self.policy, changes)
                 except UnreadableSequence as error:
