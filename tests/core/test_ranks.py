@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, logsumexp
 
-from krein.core.looks import (
-    Closeness,
-    EvidencePool,
-    Neighbours,
-    class_evidence,
-    learn_first_look,
-    pooled,
-)
+from krein.core.cascade import fit_terms, pooled
+from krein.core.evidence import Closeness, Evidence, Neighbours, class_evidence
 from krein.core.ranks import Rank, RankPool, Ranks, Relatives, Seen, _fit_known
 
 LABELS = ["A;x;1", "A;x;2", "A;y;1", "B;x;1", "B;z"]
@@ -102,7 +96,7 @@ def learned(X, y, labels=None):
     codes = np.array([list(labels).index(one) for one in y])
     seen, n = seen_of(X, codes, len(labels)), len(y)
     closeness = Closeness.of(seen[1].near.least, 0.1)
-    evidence = EvidencePool(np.ones(3), 0.1, closeness)
+    evidence = Evidence(0.1, closeness)
     sizes, rows = np.bincount(codes, minlength=len(labels)).astype(float), np.arange(n)
     relatives = Relatives(rows, codes, np.ones(n))
     depth = np.ones(n, dtype=int)
@@ -132,7 +126,7 @@ def test_terms_of_a_node_are_sums_over_its_classes():
 def test_neighbours_of_one_family_vote_together():
     apart, codes = np.array([[1.0, 2.0, 3.0, 9.0]]), np.array([[0, 1, 4, 3]])
     near = Neighbours(apart, codes, None, np.ones((1, 4)))
-    evidence = EvidencePool(np.ones(3), 1.0, Closeness.of(np.arange(5.0), 1.0))
+    evidence = Evidence(1.0, Closeness.of(np.arange(5.0), 1.0))
     first, _, third = Rank.each(LABELS, ";")
     whole = class_evidence(apart, first.codes[codes], 3, 1.0)[:, :2]
     np.testing.assert_allclose(first.voted(near, evidence)[0], whole)
@@ -164,7 +158,7 @@ def test_a_rank_of_single_classes_has_the_weights_of_the_classes(seed):
     pool, (rank,), evidence, codes, seen = learned(X, np.array(list("abc"))[codes])
     terms = seen[1].terms_at(rank, evidence)
     np.testing.assert_allclose(terms[0], seen[1].terms[0], rtol=1e-12)
-    weights = learn_first_look(terms, codes, None).weights
+    weights = fit_terms(terms, codes).weights
     np.testing.assert_array_equal(pool.looks[1].weights[0], weights)
     found, log_p = answered(pool, [rank], evidence, seen[1]), pooled(weights, terms)
     np.testing.assert_array_equal(found.nodes[:, 0, 0], log_p.argmax(axis=1))
@@ -228,7 +222,7 @@ def test_objects_with_short_labels_teach_only_the_ranks_they_have():
     terms = [term[keep] for term in seen[1].terms_at(ranks[1], evidence)]
     own = ranks[1].codes[codes][keep]
     known = np.bincount(own)[own] > 1
-    alone = learn_first_look([term[known] for term in terms], own[known], None).weights
+    alone = fit_terms([term[known] for term in terms], own[known]).weights
     np.testing.assert_allclose(pool.looks[1].weights[1], alone, rtol=1e-6)
 
 

@@ -32,7 +32,8 @@ import numpy as np
 from scipy.special import expit
 
 from .calibration import conformal_p, log_odds
-from .looks import EvidencePool, Neighbours, fit_pool, learn_first_look, pooled
+from .cascade import fit_pool, fit_terms, pooled
+from .evidence import Evidence, Neighbours
 from .shapes import NON_NEGATIVE, Array, Codes, Indices, Mask, Within
 
 PREFIX = re.compile(r"([a-z])(?:__|:)")
@@ -216,7 +217,7 @@ class Rank:
         parts = _summed_by(self.codes, np.exp(term - top), len(self.nodes))
         return np.log(np.maximum(parts, np.finfo(float).tiny)) + top
 
-    def voted(self, near: Neighbours, evidence: EvidencePool) -> list[Array]:
+    def voted(self, near: Neighbours, evidence: Evidence) -> list[Array]:
         """Return the terms (n, K) of neighbours; one without a name at this rank has no vote."""
         K = len(self.nodes)
         at_rank = replace(near, codes=self.codes[near.codes])
@@ -266,14 +267,14 @@ class Seen:
     terms: Sequence[Array]  # (n, C): of the heads
     near: Neighbours | None = None  # if they were compared with their candidates
 
-    def terms_at(self, rank: Rank, evidence: EvidencePool | None) -> list[Array]:
+    def terms_at(self, rank: Rank, evidence: Evidence | None) -> list[Array]:
         """Return all terms (n, K) of a rank."""
         found = [rank.summed(term) for term in self.terms]
         if self.near is not None and evidence is not None:
             found += rank.voted(self.near, evidence)
         return found
 
-    def features(self, log_proba: Array, sizes: Array, evidence: EvidencePool | None) -> Array:
+    def features(self, log_proba: Array, sizes: Array, evidence: Evidence | None) -> Array:
         """Return what tells whether the node of an object is known (n, 4), the first one constant.
 
         They are the log-odds of the best node, given log-probabilities (n, K), the logarithm of its
@@ -338,7 +339,7 @@ class RankPool:
         separator: str,
         sizes: Array,
         seen: Sequence[Seen],
-        evidence: EvidencePool | None,
+        evidence: Evidence | None,
         codes: Codes,
         depth: Indices,
         relatives: Relatives,
@@ -362,7 +363,7 @@ class RankPool:
                 left = total[own] - relatives.within(rank, own)
                 known = named & (left > ROUNDING * total[own])
                 terms = one.terms_at(rank, evidence)
-                a = learn_first_look([term[known] for term in terms], own[known], w[known]).weights
+                a = fit_terms([term[known] for term in terms], own[known], w[known]).weights
                 log_p = pooled(a, terms)
                 best = log_p.argmax(axis=1)
                 F = one.features(log_p, total[best] - relatives.within(rank, best), evidence)
@@ -373,8 +374,15 @@ class RankPool:
             looks.append(RankLook(*(np.stack(part) for part in zip(*found, strict=True))))
         return cls(separator, np.asarray(sizes, dtype=float), tuple(looks), np.sort(scores, axis=1))
 
+    def check(self, n_ranks: int, n_terms: Sequence[int]) -> None:
+        """Raise an error if there are not so many ranks, or terms of each look."""
+        shapes = [(look.weights.shape, look.known.shape) for look in self.looks]
+        expected = [((n_ranks, n), (n_ranks, 4)) for n in n_terms]
+        if shapes != expected or len(self.scores) != n_ranks:
+            raise ValueError(f"its ranks are not those of {n_ranks} ranks of labels")
+
     def answers(
-        self, ranks: Sequence[Rank], n: int, seen: Sequence[Seen], evidence: EvidencePool | None
+        self, ranks: Sequence[Rank], n: int, seen: Sequence[Seen], evidence: Evidence | None
     ) -> RankAnswers:
         """Return the path of each of n objects, given what each look tells about those it answers.
 
@@ -402,7 +410,7 @@ class RankPool:
         return RankAnswers(nodes, P, unknown, novelty)
 
     def _at_rank(
-        self, r: int, rank: Rank, n: int, seen: Sequence[Seen], evidence: EvidencePool | None
+        self, r: int, rank: Rank, n: int, seen: Sequence[Seen], evidence: Evidence | None
     ) -> tuple[Array, Array]:
         """Return the probabilities of the nodes (n, K), and the scores of being known (n,)."""
         sizes = rank.sizes(self.sizes)

@@ -7,6 +7,7 @@ an object needs no further look.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Self
 
@@ -18,6 +19,7 @@ from ..core.candidates import Points, no_points
 from ..core.cascade import Cascade, Worth, head_worth, look_worth, mean_of
 from ..core.evidence import Evidence, Neighbours, apart_from, nearest_landmarks
 from ..core.gaussian import FisherFamily
+from ..core.ranks import RankPool, Seen, find_separator
 from ..core.shapes import NON_NEGATIVE, Array, Indices
 from ..core.space import signed_eigen
 from ..data.dataset import Dataset, check_groups, first_equal, joined_groups, log_sizes
@@ -26,7 +28,15 @@ from ..landmarks.random import default_number
 from ..measures import take
 from ..model.heads import Head
 from ..model.model import Comparisons, Model, SecondLook
-from .firstlook import HeldOut, Values, calibrated, fit_heads, worthwhile_heads
+from .firstlook import (
+    HeldOut,
+    Values,
+    calibrated,
+    fit_heads,
+    totals_of,
+    without_own_class,
+    worthwhile_heads,
+)
 from .fitting import Classifier, LandmarkChoice, all_or_nothing, mean_values, values_of
 from .lookzero import FeatureFit, fit_features
 from .secondlook import (
@@ -313,25 +323,34 @@ class KreinClassifier(Classifier):
     ) -> None:
         """Fit the heads, and learn the cascade from what all looks tell about held-out objects."""
         landmarks, kind, m = choice.landmarks, run.measure.kind, len(choice.landmarks.indices)
-        sample = HeldOut.drawn(kept, landmarks.indices)
+        sample, alone = HeldOut.drawn(kept, landmarks.indices)
+        separator = self._separator(data)
+        if separator is None:
+            alone = alone.at(np.zeros(len(alone.codes), dtype=bool))
         with progress(None, "fitting models", self.verbose, unit=""):
             heads, opinions = fit_heads(choice, kept, sample, priors, left_out)
         sample = sample.at(sample.scored)
         codes, weights, n_seen = sample.codes, sample.score_weights, sample.number
         names = [name for name in ("ikfd", "ikqd", "pcvm") if name not in left_out]
         terms, costs, value_heads = [opinions], [float(m)], heads
-        features = self._features(data, run, kept, sample.indices)
+        own = [head.to_log_proba(head.scores(alone.values, None)) for head in heads]
+        lonely = [[without_own_class(one, alone.codes) for one in own]]
+        features = self._features(data, run, kept, np.union1d(sample.indices, alone.indices))
         if features is not None:
             scores = features.scores_of(sample.indices)
             zero = calibrated(features.head, scores, sample)
             heads, names = [zero, *heads], ["features", *names]
             terms, costs = [[zero.to_log_proba(scores)], *terms], [0.0, *costs]
+            lonely.insert(0, [zero.to_log_proba(features.scores_of(alone.indices))])
         opinions = [term for look in terms for term in look]
-        second, near, sizes = self._second_look(
-            data, run, choice, kept, sample, opinions, value_heads, features
+        second, nearest, sizes = self._second_look(
+            data, run, choice, kept, sample, alone, opinions, value_heads, features
         )
+        n, near = len(codes), nearest.at(np.arange(len(codes)))
         if second is not None:
-            terms.append(second.evidence.terms(near, kept.n_classes))
+            found = second.evidence.terms(nearest, kept.n_classes)
+            terms.append([term[:n] for term in found])
+            lonely.append([term[n:] for term in found])
             costs.append(float(second.known.n_candidates))
         budget = np.inf if self.max_comparisons is None else self.max_comparisons
         cascade = Cascade.learn(
@@ -356,6 +375,30 @@ class KreinClassifier(Classifier):
             self.ambiguous_below,
             self.novel_below,
         )
+        if separator is not None and n:
+            _, more = cascade.run(
+                len(alone.codes), kept.n_classes, lambda k, rows: [term[rows] for term in lonely[k]]
+            )
+            both, everyone = sample.joined(alone), np.arange(n + len(more))
+            heads_only = [(terms[k], lonely[k]) for k in range(1 + (features is not None))]
+            seen, so_far = [], list[Array]()
+            for pair in heads_only:
+                so_far = [*so_far, *(np.concatenate(one) for one in zip(*pair, strict=True))]
+                seen.append(Seen(everyone, so_far))
+            if second is not None:
+                seen.append(Seen(everyone, so_far, nearest))
+            ranks = RankPool.learn(
+                model.classes.tolist(),
+                separator,
+                totals_of(kept.rows.y, kept.numbers(), kept.n_classes),
+                seen,
+                None if second is None else second.evidence,
+                both.codes,
+                np.append(depth, more),
+                both.relatives(kept),
+                both.score_weights,
+            )
+            model = replace(model, ranks=ranks)
         self.model_ = compared_with_random(model, run)
         self.dropped_heads_ = tuple(map(": ".join, left_out.items()))
         self.worth_ = None
@@ -367,6 +410,11 @@ class KreinClassifier(Classifier):
             )
         eigenvalues = signed_eigen(kept.moments.gram(), choice.space.signs).values
         self._set_fit(choice, choice.space, eigenvalues, run.counter)
+
+    def _separator(self, data: Dataset) -> str | None:
+        """Return the sign between the ranks of the labels; None if they are no paths."""
+        classes = data.survey().classes.tolist()
+        return find_separator(classes) if isinstance(classes[0], str) else None
 
     def _features(
         self, data: Dataset, run: Comparisons, kept: Values, held_out: Indices
@@ -387,19 +435,22 @@ class KreinClassifier(Classifier):
         choice: LandmarkChoice,
         kept: Values,
         sample: HeldOut,
+        alone: HeldOut,
         opinions: list[Array],
         value_heads: list[Head],
         features: FeatureFit | None,
     ) -> tuple[SecondLook | None, Neighbours, Array | None]:
         """Compare held-out objects with their candidates, and learn what their labels tell.
 
-        Also returns the neighbours of the held-out objects, and the logarithms of their sizes.
+        Also returns the neighbours of the held-out objects, and of those that are alone in their
+        class, and the logarithms of the sizes of the former.
         """
+        n, everyone = len(sample.codes), sample.joined(alone)
         measure, landmarks, k = run.measure, choice.landmarks, self.neighbours
         if k is None:
             k = min(max(len(landmarks.indices) // 2, FEWEST), MOST)
         nearest = nearest_landmarks(
-            apart_from(sample.values, measure.kind, sample.own), landmarks.codes
+            apart_from(everyone.values, measure.kind, everyone.own), landmarks.codes
         )
         if not k and measure.accepts != "objects":
             return None, nearest, None
@@ -407,24 +458,26 @@ class KreinClassifier(Classifier):
         def points_of(indices: Indices) -> Points:
             return no_points(len(indices)) if features is None else features.points_of(indices)
 
-        wanted, known = np.union1d(sample.indices, landmarks.indices), None
+        wanted, known = np.union1d(everyone.indices, landmarks.indices), None
         if k:
             known = choose_known_objects(
                 kept, landmarks.indices, k, self.max_kept, value_heads, points_of
             )
             wanted = np.union1d(known.indices, wanted)
         objects = data.take(wanted, measure).objects
-        rows = np.searchsorted(wanted, sample.indices)
-        sizes = log_sizes(measure, take(objects, rows)) if len(rows) else None
+        rows = np.searchsorted(wanted, everyone.indices)
+        sizes = log_sizes(measure, take(objects, rows[:n])) if n else None
         if known is None or not measure.comparable(objects):
             return None, nearest, sizes
         own = np.searchsorted(wanted, known.indices)
         points = no_points(len(rows))
         if features is not None:
-            points = features.held_out_points(sample.indices)
+            points = features.held_out_points(everyone.indices)
         near = look_at_held_out(
-            known, sample, points, run.pairs(objects), rows, own, landmarks.codes, kept.groups
+            known, everyone, points, run.pairs(objects), rows, own, landmarks.codes, kept.groups
         )
-        evidence = Evidence.learn(opinions, sample.codes, near, sample.score_weights, sample.number)
+        evidence = Evidence.learn(
+            opinions, sample.codes, near.at(np.arange(n)), sample.score_weights, sample.number
+        )
         objects = measure.keep(take(objects, own), known.indices, data.survey().n_objects)
         return SecondLook(known, evidence, None, objects), near, sizes
