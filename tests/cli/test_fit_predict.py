@@ -307,15 +307,18 @@ def test_an_answer_is_the_deepest_rank_that_is_probable_enough(files, run):
     (files / "paths.csv").write_text(text)
     assert run("fit", "paths.csv", "--labels", "language", "-o", "m.krein")[0] == 0
     (files / "new.txt").write_text("house\nzzzz\n")
-    code, out, err = run(
-        "predict", "m.krein", "new.txt", "--label-ranks", ";", "--rank-above", "0.999999"
-    )
-    assert code == 0, err
-    heading, *rows = [line.split(",") for line in out.splitlines()]
-    for row in rows:
-        told = dict(zip(heading, row, strict=True))
-        sure = float(told["probability"]) >= 0.999999
-        expected = (told["label"], "2") if sure else ("west", "1")
-        assert (told["rank_label"], told["rank"]) == expected
-        assert float(told["rank_probability"]) >= 0.999999  # as requested
-    assert run("predict", "m.krein", "new.txt", "--label-ranks", "")[0] == 1
+    for least in ("0.9", "0.999"):
+        code, out, err = run("predict", "m.krein", "new.txt", "--ambiguous-below", least)
+        assert code == 0, err
+        for told in csv.DictReader(io.StringIO(out)):
+            sure = [float(told[f"rank_{k}_probability"]) >= float(least) for k in (1, 2)]
+            assert told["rank_label"].count(";") == max(sum(sure) - 1, 0)
+            assert told["rank"] == (f"rank_{sum(sure)}" if sum(sure) else "")
+            assert (told["status"] == "known") == sure[0]
+    assert run("predict", "m.krein", "new.txt", "--ambiguous-below", "0.4")[0] == 1
+    code, _, err = run("predict", "m.krein", "new.txt", "--label-ranks", "/")
+    assert (code, "no label of the model contains '/'" in err) == (1, True)
+    names = ("--rank-names", "region,language")
+    assert "language_probability" in run("predict", "m.krein", "new.txt", *names)[1]
+    code, _, err = run("predict", "m.krein", "new.txt", "--rank-names", "region")
+    assert (code, "1 names for 2 ranks" in err) == (1, True)

@@ -257,13 +257,28 @@ def test_qiime_and_sintax_taxonomies(taxa, run, tmp_path, separator, sign):
     rows = [line.split("\t") for line in report.read_text().splitlines()]
     found = {line[5].strip(): line[3] for line in rows}
     assert [found[name] for name in TAXA[2]] == ["D", "P", "C", "G"]
-    # with ranks, an ambiguous object counts where it is certain enough
-    strict = ("--ambiguous-below", "1", "--kraken-report", ranked)
-    code, _, err = run(*predict, *strict, "--label-ranks", separator.strip())
+    # one answer: the deepest rank that is certain enough, spelt as in the labels
+    yes, output = tmp_path / "yes.fasta", tmp_path / "o.csv"
+    files = ("-o", output, "--kraken-report", ranked, "--classified-out", yes)
+    code, _, err = run(*predict, "--ambiguous-below", "0.99", *files)
     assert code == 0, err
-    rows = [line.split("\t") for line in ranked.read_text().splitlines()]
-    assert int(rows[0][1]) < 10
-    assert {line[3] for line in rows} >= {"D", "P"}
+    rows = table(output.read_text())
+    known = [row for row in rows if row["status"] == "known"]
+    assert {bool(row["rank_label"]) for row in known} == {True}
+    assert {row["rank_label"] for row in rows if row["status"] != "known"} <= {""}
+    given = {separator.join(line.split("\t")[1].rstrip("\n").split(separator)) for line in lines}
+    assert all(any(path.startswith(row["rank_label"]) for path in given) for row in known)
+    assert f"{len(known)} of {len(rows)} objects" in err
+    assert yes.read_text().count(">") == len(known)
+    counted = [line.split("\t") for line in ranked.read_text().splitlines()]
+    assert int(counted[0][1]) == len(rows) - len(known)
+    columns = ["domain", "phylum", "class", "genus"]
+    for row in rows:
+        P = [float(row[f"{name}_probability"]) for name in columns]
+        assert P == sorted(P, reverse=True)
+        depth = columns.index(row["rank"]) + 1 if row["rank"] else 0
+        assert all(p >= 0.99 for p in P[:depth])
+        assert bool(row["reason"]) == (depth < 4)
 
 
 OWN = """

@@ -63,7 +63,18 @@ from .predictor import (
     "known only then.",
 )
 @click.option("--top", type=click.IntRange(2), metavar="K", help="Add the K most probable labels.")
-@options.label_ranks
+@click.option(
+    "--label-ranks",
+    metavar="SIGN",
+    help="Separator of labels that are paths in a taxonomy, such as '/'. A model of krein fit "
+    "knows its ranks if the sign is ';', or ',' or '|' between names with prefixes.",
+)
+@click.option(
+    "--rank-names",
+    metavar="NAMES",
+    help="Names of the ranks, separated by commas, such as domain,phylum,class. Default: by "
+    "prefixes such as g__, or else rank_1, rank_2, …",
+)
 @options.own_measure
 @options.unknown_letters
 @click.option(
@@ -122,8 +133,7 @@ from .predictor import (
     type=click.Path(),
     metavar="FILE",
     help="Also write the number of objects per label, in the format of Kraken's reports. Taxonomy "
-    "labels form a tree; with --label-ranks, an object counts at the deepest rank that is probable "
-    "enough.",
+    "labels form a tree, in which an object counts at the deepest rank that is certain enough.",
 )
 @click.option(
     "--sizein",
@@ -143,7 +153,7 @@ def command(
     coverage: float | None,
     top: int | None,
     label_ranks: str | None,
-    rank_above: float,
+    rank_names: str | None,
     measure: str | None,
     unknown_letters: str | None,
     strand: str,
@@ -166,7 +176,10 @@ def command(
     to the known ones; novel, if the object is like
     none of the classes (by the p-value in the column novelty), or of another kind and therefore not
     compared, with the reason; or unreadable, with the reason. Models that cannot recognise novel
-    objects say ok instead of known. Only objects that are known or ok count as classified. NEW is
+    objects say ok instead of known. Only objects that are known or ok count as classified.
+    If labels are paths in a taxonomy, the answer is the deepest rank whose probability is at least
+    --ambiguous-below (rank_label, rank_probability, rank); the reason tells why it is not deeper,
+    and each rank has a probability and a novelty of its own. NEW is
     read in chunks, so it may be larger than memory. Without NEW, or with -,
     standard input is read, and rows are written as objects arrive.
 
@@ -186,7 +199,6 @@ def command(
     for i, target in enumerate(targets):
         others = [other for other in targets[1:i] if other is not None]
         check_target(target, reads=(model, new), writes=[output, *others] if i else ())
-    ranks = None if label_ranks is None else (label_ranks, rank_above)
     predictor = Predictor(
         model,
         Details(
@@ -195,7 +207,8 @@ def command(
             novel_below,
             sets,
             evidence,
-            ranks,
+            label_ranks,
+            tuple(one.strip() for one in (rank_names or "").split(",") if one.strip()),
             selected=fdr is not None,
             strand=strand,
         ),
@@ -204,6 +217,11 @@ def command(
         max_size=reading["max_size"],
         measure=measure,
     )
+    if coverage is not None and predictor.taxonomy:
+        raise click.UsageError(
+            "--coverage is for plain labels: a path is answered at the deepest rank that is "
+            "certain enough; use --ambiguous-below instead"
+        )
     source = predictor.open(new, **reading)
     start = time.perf_counter()
     with (
@@ -214,7 +232,8 @@ def command(
     ):
         chosen = choose_row_format(output, row_format, source)
         writer = RowWriter(file, predictor.names, chosen, escape_formulas=escape_formulas)
-        counts = Counts(label_ranks or find_separator(predictor.labels), sizein)
+        separator = predictor.separator or find_separator(predictor.labels)
+        counts = Counts(separator, sizein)
         found = predictor.rows(source)
         if completer is not None:
             found = completer.note_lines(found)
@@ -242,13 +261,21 @@ def command(
         warn(f"{number}: {first}{reason}")
     if output is not None:
         seconds = time.perf_counter() - start
-        say("labelled", f"{counts.classified:,} of {total:,} objects in {seconds:.1f} s", err=True)
+        ranks = [f"{counts.by_rank[name]:,} at {name}" for name in predictor.ranks[::-1]]
+        depths = f": {', '.join(ranks)}" if ranks else ""
+        done = f"{counts.classified:,} of {total:,} objects in {seconds:.1f} s{depths}"
+        say("labelled", done, err=True)
         if counts.classified < total:
             say("unlabelled", counts.describe_others(threshold), err=True)
         if fdr is not None:
             lists = f"{counts.selected['label']:,} labels, {counts.selected['novel']:,} novel"
             say("selected", f"{lists}; at most {100 * fdr:g} % errors expected in each", err=True)
         say("written", output, err=True)
+
+
+def answer_of(row: Row) -> str:
+    """Return the label of a classified object: that of the deepest certain rank, if there are."""
+    return str(row.get("rank_label", row["label"]))
 
 
 def is_classified(row: Row) -> bool:
@@ -360,7 +387,7 @@ class Splitter:
             for sequence, row in zip(chunk.objects, rows, strict=True):
                 classified = is_classified(row)
                 if (file := self.files[classified]) is not None:
-                    label = f" label={row['label']}" if classified else ""
+                    label = f" label={answer_of(row)}" if classified else ""
                     file.write(f">{row['name']}{label}\n{sequence}\n")
             return
         if chunk.lines is None:
@@ -559,6 +586,7 @@ class Counts:
         self.first_reason = ""
         self.by_chance = 0  # ambiguous objects that are as near as random ones
         self.selected: Counter[str] = Counter()
+        self.by_rank: Counter[str] = Counter()
         self.report = KrakenReport(separator)
 
     @property
@@ -586,10 +614,9 @@ class Counts:
             if row["status"] == AMBIGUOUS and row["reason"] is not None:
                 self.by_chance += n
             self.selected.update((row.get("selected") or "").split("|"))
-            label = row["label"] if is_classified(row) else None
-            if "rank_label" in row and _is_compared(row):
-                label = row["rank_label"] or None
-            self.report.add(label, n)
+            if row.get("rank") is not None:
+                self.by_rank[row["rank"]] += n
+            self.report.add(answer_of(row) if is_classified(row) else None, n)
 
 
 _SIZE = re.compile(r"(?:^|;)size=(\d{1,15})(?=;|$)")

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.calibration import FOUND_BY_CHANCE
+from ..core.ranks import Rank, RankAnswers, rank_names, rank_path
+from ..core.shapes import Indices
 from ..data.dataset import NAMED, describe_foreign
 from ..io import Chunk, DataError, Source, open_source
 from ..io.tables import JsonLines
@@ -26,6 +28,10 @@ from .reading import match_columns, own_measure
 
 CHUNK = 2048
 """Number of objects in memory at a time."""
+
+MOST_LISTED, LISTED = 20, 10
+"""A service lists the probabilities of all classes, or if there are more than 20, of the 10 most
+probable ones."""
 
 NEAREST = 3
 """Number of known objects that a service names as evidence."""
@@ -60,7 +66,8 @@ class Details:
     novel_below: float | None = None
     sets: float | None = None  # share of the sets of labels that contain the true one
     evidence: int | None = None  # number of nearest known objects
-    ranks: tuple[str, float] | None = None  # separator of hierarchical labels, least probability
+    ranks: str | None = None  # separator of hierarchical labels; by default, the model's own
+    rank_names: tuple[str, ...] = ()
     nested: bool = False  # for JSON: all probabilities and the evidence, each in one cell
     selected: bool = False  # the p-value of a wrong label, and a cell for the lists of the object
     strand: str = "auto"  # of DNA: plus, both, or auto
@@ -108,14 +115,8 @@ class Predictor:
         self.details, self.unknown_letters = details, unknown_letters
         self._set_thresholds()
         self.labels = [str(label) for label in self.model.classes.tolist()]
-        self.tree: Any = None  # of hierarchical labels
-        if details.ranks is not None:
-            from ..core.ranks import Ranks
-
-            try:
-                self.tree = Ranks.of(self.labels, details.ranks[0])
-            except ValueError as error:
-                raise DataError(f"--label-ranks: {error}") from error
+        self.taxonomy = self._taxonomy()
+        self.ranks = self._rank_names()
         self.letters = letter_reader(self.model.measure, unknown_letters)
         if unknown_letters is not None and self.letters is None:
             raise click.UsageError(
@@ -127,7 +128,13 @@ class Predictor:
         self._kept: OrderedDict[str, Any] = OrderedDict()  # answers, for copies
         P = ("probabilities", np.float64, (len(self.labels),))
         numbers, others = ("novelty", "doubt"), ("status", "set", "why")
-        more = [*((name, float) for name in numbers), *((name, object) for name in others)]
+        more: list[Any] = [
+            *((name, float) for name in numbers),
+            *((name, object) for name in others),
+        ]
+        R = (len(self.ranks),)
+        more += [("rank_nodes", np.intp, (*R, 2)), ("rank_probabilities", float, (*R, 2))]
+        more += [("rank_unknown", float, R), ("rank_novelty", float, R)]
         self._nothing = np.empty(0, dtype=[P, *more])
         strand = [] if self.strands is None else ["strand"]
         self.names = ["name", *self._columns(self._nothing), *strand, "reason"]
@@ -154,6 +161,49 @@ class Predictor:
                     f"{option} needs a model with held-out scores: krein fit --model krein, or "
                     "--calibrate"
                 )
+
+    def _taxonomy(self) -> list[Rank]:
+        """Return the ranks of the labels; none if they are not paths."""
+        own, given = self.model.ranks, self.details.ranks
+        if given is None or (own is not None and given == own.separator):
+            return self.model.taxonomy
+        if not any(given in label for label in self.labels):
+            raise DataError(f"--label-ranks {given}: no label of the model contains {given!r}")
+        try:
+            return Rank.each(self.labels, given)
+        except ValueError as error:
+            raise DataError(f"--label-ranks: {error}") from error
+
+    @property
+    def separator(self) -> str | None:
+        """The sign between the ranks of the labels; None if they are not paths."""
+        own = self.model.ranks
+        return self.details.ranks or (None if own is None else own.separator)
+
+    @property
+    def _learned_ranks(self) -> bool:
+        """Whether the model has learned these ranks; otherwise, probabilities of classes add up."""
+        return self.taxonomy is self.model.taxonomy and bool(self.taxonomy) and self.assesses
+
+    def _rank_names(self) -> list[str]:
+        """Return the names of the ranks."""
+        if not self.taxonomy:
+            if self.details.rank_names:
+                raise DataError("--rank-names: the labels of the model are not paths; see --help")
+            return []
+        if not 0.5 < self.model.ambiguous_below <= 1:
+            raise DataError(
+                f"--ambiguous-below {self.model.ambiguous_below:g}: labels are paths in a "
+                "taxonomy, so use a number above 0.5, or two answers could be probable enough"
+            )
+        assert self.separator is not None
+        found = rank_names([rank_path(label, self.separator) for label in self.labels])
+        given = self.details.rank_names
+        if given and len(given) != len(found):
+            raise DataError(
+                f"--rank-names: {len(given)} names for {len(found)} ranks, as in {self.labels[0]!r}"
+            )
+        return list(given) or found
 
     def _strand_detector(self) -> Any:
         """Return what tells the strand of DNA; None if it does not matter."""
@@ -235,7 +285,7 @@ class Predictor:
     def rows_of(self, chunk: Chunk, until: float | None = None) -> list[Row]:
         """Return the row of each object of a chunk; past `until`, raise `OutOfTime`."""
         found = self.assess(chunk, until)
-        columns, reasons = self._columns(found.assessed), self._found_by_chance(found.assessed)
+        columns, reasons = self._columns(found.assessed), self._reasons(found.assessed)
         each = zip(*columns.values(), reasons, strict=True)
         answered = dict(zip(found.places, each, strict=True))
         refused = found.foreign | found.reasons  # a foreign object may be unreadable, too
@@ -251,12 +301,57 @@ class Predictor:
                 rows.append(dict(zip(self.names, [name, *cells], strict=True)))
         return rows
 
-    def _found_by_chance(self, found: NDArray[Any]) -> list[str | None]:
-        """Return the reason for ambiguous objects that are as near to known ones as random ones."""
-        if not self.assesses or not len(found):
-            return [None] * len(found)
-        alike = (found["status"] == AMBIGUOUS) & (found["chance"] > FOUND_BY_CHANCE)
-        return [BY_CHANCE if one else None for one in alike.tolist()]
+    def _reasons(self, found: NDArray[Any]) -> list[str | None]:
+        """Return why objects are ambiguous or novel, or why an answer is not deeper."""
+        reasons: list[str | None] = [None] * len(found)
+        if self.taxonomy and len(found):
+            reasons = self._why_not_deeper(found)
+        if self.assesses and len(found):
+            alike = (found["status"] == AMBIGUOUS) & (found["chance"] > FOUND_BY_CHANCE)
+            reasons = [BY_CHANCE if a else r for a, r in zip(alike.tolist(), reasons, strict=True)]
+        return reasons
+
+    def _answers_at_ranks(self, found: NDArray[Any]) -> RankAnswers:
+        """Return the paths of objects down the taxonomy."""
+        if self._learned_ranks:
+            names = ("rank_nodes", "rank_probabilities", "rank_unknown", "rank_novelty")
+            return RankAnswers(*(found[name] for name in names))
+        return RankAnswers.of_classes(self.taxonomy, found["probabilities"])
+
+    def _depths(self, found: NDArray[Any], answers: RankAnswers) -> Indices:
+        """Return the number of ranks of each answer: those that are certain enough."""
+        depth = answers.deepest(self.model.ambiguous_below, self.model.novel_below)
+        if self.assesses and len(found):
+            depth[found["chance"] > FOUND_BY_CHANCE] = 0
+            if not self._learned_ranks:
+                depth[found["status"] == NOVEL] = 0
+        return depth
+
+    def _why_not_deeper(self, found: NDArray[Any]) -> list[str | None]:
+        """Return what is known about the rank below each answer; None if there is none below."""
+        answers = self._answers_at_ranks(found)
+        reasons: list[str | None] = []
+        for i, depth in enumerate(self._depths(found, answers).tolist()):
+            if depth == len(self.ranks) or answers.probabilities[i, depth, 0] == 0:
+                reasons.append(None)
+                continue
+            rank, below = self.ranks[depth].replace("_", " "), self.taxonomy[depth]
+            first, second = (self._name(below.nodes[k]) for k in answers.nodes[i, depth])
+            p, other = answers.probabilities[i, depth]
+            new = answers.novelty[i, depth] <= self.model.novel_below
+            if new or answers.unknown[i, depth] >= p:
+                last = self.taxonomy[depth - 1].nodes[answers.nodes[i, depth - 1, 0]]
+                reasons.append(f"new {rank} in {self._name(last)}" if depth else f"new {rank}")
+            elif other > 0:
+                reasons.append(f"{rank} undecided: {first} {p:.2f}, {second} {other:.2f}")
+            else:
+                reasons.append(f"{rank} undecided: {first} {p:.2f}")
+        return reasons
+
+    def _name(self, node: str) -> str:
+        """Return the last name of a path."""
+        assert self.separator is not None
+        return node.rpartition(self.separator)[2].strip()
 
     def row_without_label(self, name: str, reason: str, foreign: bool = False) -> Row:
         """Return the row of an object that is unreadable, or of another kind."""
@@ -281,18 +376,25 @@ class Predictor:
         cells["runner_up"], cells["runner_up_probability"] = ranked(1)
         for k in range(2, min(details.top, len(labels)) + 1):
             cells[f"label_{k}"], cells[f"probability_{k}"] = ranked(k - 1)
-        if details.ranks is not None:
-            nodes, p, rank = self.tree.deepest(P, details.ranks[1])
-            cells["rank_label"] = nodes
-            cells["rank_probability"], cells["rank"] = p.tolist(), rank.tolist()
+        depths = None
+        if self.taxonomy:
+            answers = self._answers_at_ranks(found)
+            depths = self._depths(found, answers)
+            cells |= self._rank_cells(answers, depths)
         if details.nested:
-            cells["probabilities"] = [dict(zip(labels, p, strict=True)) for p in P.tolist()]
+            most = len(labels) if len(labels) <= MOST_LISTED else details.top or LISTED
+            cells["probabilities"] = [
+                {labels[c]: float(p[c]) for c in classes[:most]}
+                for p, classes in zip(P, order.tolist(), strict=True)
+            ]
         if self.assesses:
             cells["status"] = found["status"].tolist()
             cells["novelty"] = found["novelty"].tolist()
         else:
             least = self.model.ambiguous_below
             cells["status"] = [AMBIGUOUS if p < least else OK for p in cells["probability"]]
+        if depths is not None:
+            cells["status"] = self._rank_status(cells["status"], depths, answers)
         if details.selected:
             cells["doubt"] = found["doubt"].tolist()
             cells["selected"] = [None] * len(P)  # known only after all objects
@@ -313,6 +415,39 @@ class Predictor:
                         known[k][part] if k < len(known) else None for known in nearest
                     ]
         return cells
+
+    def _rank_cells(self, answers: RankAnswers, depths: Indices) -> dict[str, list[Any]]:
+        """Return the columns of the deepest rank that is certain enough, and of each rank."""
+        cells: dict[str, list[Any]] = {"rank_label": [], "rank_probability": [], "rank": []}
+        for i, depth in enumerate(depths.tolist()):
+            k = depth - 1
+            node = self.taxonomy[k].nodes[answers.nodes[i, k, 0]] if depth else None
+            cells["rank_label"].append(node)
+            cells["rank_probability"].append(
+                float(answers.probabilities[i, k, 0]) if depth else None
+            )
+            cells["rank"].append(self.ranks[k] if depth else None)
+        for r, name in enumerate(self.ranks):
+            P = answers.probabilities[:, r, 0].tolist()
+            if self.details.nested:
+                names = [self.taxonomy[r].nodes[k] for k in answers.nodes[:, r, 0]]
+                p_values = answers.novelty[:, r].tolist()
+                each = zip(names, P, p_values, strict=True)
+                cells[name] = [{"label": a, "probability": p, "novelty": q} for a, p, q in each]
+                continue
+            cells[f"{name}_probability"] = P
+            if self._learned_ranks:
+                cells[f"{name}_novelty"] = answers.novelty[:, r].tolist()
+        return cells
+
+    def _rank_status(self, given: list[str], depths: Indices, answers: RankAnswers) -> list[str]:
+        """Return the status of objects: an answer at any rank is one."""
+        known = KNOWN if self.assesses else OK
+        novel = answers.novelty[:, 0] <= self.model.novel_below
+        return [
+            known if depth else NOVEL if new or status == NOVEL else AMBIGUOUS
+            for status, depth, new in zip(given, depths.tolist(), novel.tolist(), strict=True)
+        ]
 
     def assess(self, chunk: Chunk, until: float | None = None) -> Assessed:
         """Return the predictions for a chunk, and the reasons for objects without one."""
@@ -438,7 +573,11 @@ class Predictor:
         run = Comparisons(self.model.measure, self.model.symmetrize, self.n_jobs, until=until)
         if self.assesses:
             found: NDArray[Any] = self.model.assess(
-                objects, coverage=self.details.sets, evidence=self.details.evidence, run=run
+                objects,
+                coverage=self.details.sets,
+                evidence=self.details.evidence,
+                ranks=self._learned_ranks,
+                run=run,
             )
             return found
         P = self.model.predict_proba(objects, run)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -87,6 +87,32 @@ def rank_code(path: Sequence[str]) -> str:
     if path[0] in DOMAINS:
         return "DPCOFGS"[depth - 1] if depth <= 7 else f"S{depth - 7}"
     return f"R{depth}"
+
+
+RANK_NAMES = {
+    "d": "domain", "k": "kingdom", "p": "phylum", "c": "class", "o": "order", "f": "family",
+    "g": "genus", "s": "species",
+}  # fmt: skip
+"""Names of ranks by the prefixes of their nodes."""
+
+
+def rank_names(paths: Sequence[Sequence[str]]) -> list[str]:
+    """Return the names of the ranks of some paths: by prefixes, or else numbers.
+
+    >>> rank_names([["k__Bacteria", "p__Firmicutes"], ["k__Archaea"]])
+    ['kingdom', 'phylum']
+    >>> rank_names([["Bacteria", "Firmicutes"]]), rank_names([["enzyme", "kinase"]])
+    (['domain', 'phylum'], ['rank_1', 'rank_2'])
+    """
+    found = []
+    for depth in range(max(map(len, paths))):
+        parts = [path[depth] for path in paths if len(path) > depth]
+        prefixes = {match[1] if (match := PREFIX.match(part)) else "" for part in parts}
+        name = RANK_NAMES.get(prefixes.pop(), "") if len(prefixes) == 1 else ""
+        found.append(name or f"rank_{depth + 1}")
+    if all(path[0] in DOMAINS for path in paths) and len(found) <= 7:
+        found = [RANK_NAMES[code] for code in "dpcofgs"[: len(found)]]
+    return found if len(set(found)) == len(found) else [f"rank_{k + 1}" for k in range(len(found))]
 
 
 def short_labels(labels: Sequence[str]) -> list[str]:
@@ -187,7 +213,7 @@ class Ranks:
 class Rank:
     """The names of one rank. A class whose path is shorter has none."""
 
-    nodes: list[str]  # K paths, sorted
+    nodes: list[str]  # K paths, spelt as in the labels
     codes: Indices  # (C,): the node of each class; K for a class without a name at this rank
     parents: Indices  # (K,): the node above each one; 0 at the first rank
 
@@ -208,7 +234,9 @@ class Rank:
             codes = np.full(len(paths), len(kept), dtype=np.intp)
             codes[named] = place
             above = found[-1].codes[named][first] if found else np.zeros(len(kept), dtype=np.intp)
-            found.append(cls([tree.nodes[depth][k] for k in kept], codes, above))
+            spelt = [labels[c] for c in np.flatnonzero(named)[first]]
+            nodes = [separator.join(one.split(separator)[: depth + 1]).strip() for one in spelt]
+            found.append(cls(nodes, codes, above))
         return found
 
     def summed(self, term: Array) -> Array:
@@ -295,8 +323,8 @@ class Seen:
 class RankLook:
     """What each rank has learned about objects that a look answers."""
 
-    weights: Annotated[Array, "ranks terms", NON_NEGATIVE]
-    known: Annotated[Array, "ranks 4"]  # of the features that tell whether a node is known
+    weights: Annotated[Array, "levels terms", NON_NEGATIVE]
+    known: Annotated[Array, "levels 4"]  # of the features that tell whether a node is known
 
 
 @dataclass(frozen=True)
@@ -311,14 +339,48 @@ class RankAnswers:
     unknown: Array  # (n, R): the probability of the last node minus those of all below it
     novelty: Array  # (n, R): p-value, small if the object is in none of the rank's nodes
 
-    def deepest(self, above: float) -> Indices:
-        """Return how many ranks (n,) have a probability of `above` or more."""
+    @classmethod
+    def down(
+        cls, ranks: Sequence[Rank], n: int, at_rank: Callable[[int, Rank], tuple[Array, Array]]
+    ) -> RankAnswers:
+        """Return the paths of n objects, given the probabilities (n, K) and p-values of a rank."""
+        R = len(ranks)
+        nodes, P = np.zeros((n, R, 2), dtype=np.intp), np.zeros((n, R, 2))
+        unknown, novelty = np.zeros((n, R)), np.ones((n, R))
+        above, place, going = np.ones((n, 1)), np.zeros(n, dtype=np.intp), np.ones(n, dtype=bool)
+        for r, rank in enumerate(ranks):
+            Q, p_values = at_rank(r, rank)
+            total = _summed_by(rank.parents, Q, above.shape[1])
+            Q = Q * np.minimum(1.0, above / np.maximum(total, LEAST))[:, rank.parents]
+            below = (rank.parents == place[:, None]) & going[:, None]  # of the last node
+            inside = np.where(below, Q, 0.0)
+            order = np.argsort(-inside, axis=1, kind="stable")[:, :2]
+            nodes[:, r, : order.shape[1]] = order
+            P[:, r, : order.shape[1]] = np.take_along_axis(inside, order, axis=1)
+            rest = above[np.arange(n), place] - inside.sum(axis=1)
+            going = below.any(axis=1)
+            unknown[:, r] = np.where(going, np.maximum(rest, 0.0), 0.0)
+            novelty[going, r] = p_values[going]
+            above, place = Q, order[:, 0]
+        return cls(nodes, P, unknown, novelty)
+
+    @classmethod
+    def of_classes(cls, ranks: Sequence[Rank], P: Array) -> RankAnswers:
+        """Return the paths of objects with these probabilities (n, C): sums over the classes."""
+        nothing = np.ones(len(P))
+        return cls.down(
+            ranks, len(P), lambda _, rank: (_summed_by(rank.codes, P, len(rank.nodes)), nothing)
+        )
+
+    def deepest(self, above: float, novel_below: float = 0.0) -> Indices:
+        """Return how many ranks (n,), from the first, are probable enough and not novel."""
         if not 0.5 < above <= 1:
             raise ValueError(
                 f"the minimum probability of an answer must be above 0.5 (so that answers form one "
                 f"path) and at most 1; got {above}"
             )
-        found: Indices = (self.probabilities[:, :, 0] >= above).sum(axis=1)
+        sure = (self.probabilities[:, :, 0] >= above) & (self.novelty > novel_below)
+        found: Indices = np.cumprod(sure, axis=1).sum(axis=1)
         return found
 
 
@@ -329,7 +391,7 @@ class RankPool:
     separator: str
     sizes: Annotated[Array, "C", NON_NEGATIVE]  # number of training objects of each class
     looks: Annotated[tuple[RankLook, ...], "looks"]
-    scores: Annotated[Array, "ranks n_scores", Within(infinite=(np.inf,))]
+    scores: Annotated[Array, "levels n_scores", Within(infinite=(np.inf,))]
     """Those of held-out objects whose node is known, ascending; ∞ for the others."""
 
     @classmethod
@@ -388,26 +450,13 @@ class RankPool:
 
         O(n·C) for each rank and term.
         """
-        R = len(ranks)
-        nodes, P = np.zeros((n, R, 2), dtype=np.intp), np.zeros((n, R, 2))
-        unknown, novelty = np.zeros((n, R)), np.ones((n, R))
-        above, place, going = np.ones((n, 1)), np.zeros(n, dtype=np.intp), np.ones(n, dtype=bool)
-        for r, rank in enumerate(ranks):
+
+        def at_rank(r: int, rank: Rank) -> tuple[Array, Array]:
             Q, scores = self._at_rank(r, rank, n, seen, evidence)
-            total = _summed_by(rank.parents, Q, above.shape[1])
-            Q *= np.minimum(1.0, above / np.maximum(total, LEAST))[:, rank.parents]
-            below = (rank.parents == place[:, None]) & going[:, None]  # of the last node
-            inside = np.where(below, Q, 0.0)
-            order = np.argsort(-inside, axis=1, kind="stable")[:, :2]
-            nodes[:, r, : order.shape[1]] = order
-            P[:, r, : order.shape[1]] = np.take_along_axis(inside, order, axis=1)
-            rest = above[np.arange(n), place] - inside.sum(axis=1)
-            going = below.any(axis=1)
-            unknown[:, r] = np.where(going, np.maximum(rest, 0.0), 0.0)
             reference = self.scores[r][np.isfinite(self.scores[r])]
-            novelty[going, r] = conformal_p(-reference, -scores)[going]
-            above, place = Q, order[:, 0]
-        return RankAnswers(nodes, P, unknown, novelty)
+            return Q, conformal_p(-reference, -scores)
+
+        return RankAnswers.down(ranks, n, at_rank)
 
     def _at_rank(
         self, r: int, rank: Rank, n: int, seen: Sequence[Seen], evidence: Evidence | None
