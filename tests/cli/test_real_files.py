@@ -275,7 +275,7 @@ def test_qiime_and_sintax_taxonomies(taxa, run, tmp_path, separator, sign):
     columns = ["domain", "phylum", "class", "genus"]
     for row in rows:
         P = [float(row[f"{name}_probability"]) for name in columns]
-        assert P == sorted(P, reverse=True)
+        assert sorted(P, reverse=True) == P
         depth = columns.index(row["rank"]) + 1 if row["rank"] else 0
         assert all(p >= 0.99 for p in P[:depth])
         assert bool(row["reason"]) == (depth < 4)
