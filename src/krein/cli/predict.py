@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import tempfile
 import time
@@ -11,6 +12,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from itertools import islice
 from typing import IO, Any
 
@@ -21,15 +23,17 @@ from ..core.calibration import benjamini_hochberg
 from ..core.ranks import PREFIX, find_separator, rank_code, rank_path
 from ..io import Chunk, DataError, Source
 from ..io.airr import NO_CELL, ReceptorTable
-from ..io.streams import read_lines
+from ..io.streams import is_stream, read_lines
 from ..io.tables import LayoutSource, TableFile
 from . import options
 from .group import krein_command
 from .output import (
+    Resumable,
     RowWriter,
     as_cell,
     check_target,
     choose_row_format,
+    fingerprint,
     printable,
     say,
     warn,
@@ -136,6 +140,12 @@ from .predictor import (
     "labels form a tree, in which an object counts at the deepest rank that is certain enough.",
 )
 @click.option(
+    "--resume",
+    is_flag=True,
+    help="Continue a run that was stopped, after the last complete rows in the file FILE.part next "
+    "to -o FILE. MODEL, NEW and the options must be the same.",
+)
+@click.option(
     "--sizein",
     is_flag=True,
     help="Count an object as often as its name says, ;size=N as vsearch writes it, in the summary "
@@ -165,6 +175,7 @@ def command(
     unclassified_out: str | None,
     table_out: str | None,
     kraken_report: str | None,
+    resume: bool,
     sizein: bool,
     n_jobs: int | None,
     **reading: Any,
@@ -224,17 +235,32 @@ def command(
         )
     source = predictor.open(new, **reading)
     start = time.perf_counter()
+    chosen = choose_row_format(output, row_format, source)
+    whole = coverage is not None or fdr is not None  # rows are written after all have been read
+    copies = classified_out or unclassified_out or table_out
+    part = None
+    if output is not None and source.rereadable and not whole and not copies:
+        part = _part(model, output, predictor, source, chosen, resume)
+    if resume and part is None:
+        raise click.UsageError(
+            "--resume needs -o FILE, which is not compressed, and NEW on disk; it cannot be used "
+            "with --coverage, --fdr, --table-out, --classified-out or --unclassified-out"
+        )
     with (
         warnings_as_lines(),
         splitting(source, classified_out, unclassified_out) as splitter,
         completing(source, table_out, predictor.names[1:]) as completer,
-        writing(output) as file,
+        writing(output) if part is None else part.writing() as file,
     ):
-        chosen = choose_row_format(output, row_format, source)
-        writer = RowWriter(file, predictor.names, chosen, escape_formulas=escape_formulas)
+        done = 0 if part is None else part.rows
+        writer = RowWriter(
+            file, predictor.names, chosen, escape_formulas=escape_formulas, has_header=done > 0
+        )
         separator = predictor.separator or find_separator(predictor.labels)
         counts = Counts(separator, sizein)
-        found = predictor.rows(source)
+        if part is not None:
+            counts.add(part.earlier(chosen))
+        found = predictor.rows(source, done)
         if completer is not None:
             found = completer.note_lines(found)
         rows, threshold = splitter.split(found), predictor.model.ambiguous_below
@@ -242,11 +268,13 @@ def command(
             rows, threshold = _covering(rows, coverage)
         if fdr is not None:
             rows = _selecting(rows, fdr)
-        for part in rows:
-            writer.write(part)
+        for some in rows:
+            writer.write(some)
+            if part is not None:
+                part.complete(file, len(some))
             if completer is not None:
-                completer.add(part)
-            counts.add(part)
+                completer.add(some)
+            counts.add(some)
     if kraken_report is not None:
         with writing(kraken_report) as file:
             counts.report.write(file)
@@ -263,14 +291,29 @@ def command(
         seconds = time.perf_counter() - start
         ranks = [f"{counts.by_rank[name]:,} at {name}" for name in predictor.ranks[::-1]]
         depths = f": {', '.join(ranks)}" if ranks else ""
-        done = f"{counts.classified:,} of {total:,} objects in {seconds:.1f} s{depths}"
-        say("labelled", done, err=True)
+        labelled = f"{counts.classified:,} of {total:,} objects in {seconds:.1f} s{depths}"
+        say("labelled", labelled, err=True)
         if counts.classified < total:
             say("unlabelled", counts.describe_others(threshold), err=True)
         if fdr is not None:
             lists = f"{counts.selected['label']:,} labels, {counts.selected['novel']:,} novel"
             say("selected", f"{lists}; at most {100 * fdr:g} % errors expected in each", err=True)
         say("written", output, err=True)
+
+
+def _part(
+    model: str, output: str, predictor: Predictor, source: Source, row_format: str, resume: bool
+) -> Resumable | None:
+    """Return the file of rows that is kept if the command is stopped; None if it cannot be."""
+    if is_stream(output) or output.endswith((".gz", ".xz")):
+        return None
+    details = {name: value for name, value in asdict(predictor.details).items() if value}
+    asked = {
+        "model": fingerprint(model),
+        "input": fingerprint(source.path) if os.path.isfile(source.path) else source.path,
+        "options": json.dumps([predictor.names, details, row_format, predictor.unknown_letters]),
+    }
+    return Resumable(output, asked, resume)
 
 
 def answer_of(row: Row) -> str:
@@ -604,7 +647,7 @@ class Counts:
             if (n := self.by_status[status])
         )
 
-    def add(self, rows: list[Row]) -> None:
+    def add(self, rows: Iterable[Row]) -> None:
         """Count some rows."""
         for row in rows:
             n = size_of_name(row["name"]) if self.sizein else 1

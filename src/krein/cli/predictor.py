@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +20,7 @@ from ..core.ranks import Rank, RankAnswers, rank_names, rank_path
 from ..core.shapes import Indices
 from ..data.dataset import NAMED, describe_foreign
 from ..io import Chunk, DataError, Source, open_source
+from ..io.streams import share_read
 from ..io.tables import JsonLines
 from ..measures import take
 from ..model.model import Comparisons, Model
@@ -275,11 +277,12 @@ class Predictor:
                 "one with --objects"
             )
 
-    def rows(self, source: Source) -> Iterator[tuple[Chunk, list[Row]]]:
-        """Yield each chunk with its rows."""
-        with _progress() as advance:
+    def rows(self, source: Source, done: int = 0) -> Iterator[tuple[Chunk, list[Row]]]:
+        """Yield each chunk with its rows, after those of an earlier run."""
+        with _progress(source) as advance:
             for chunk in source.stream(CHUNK):
-                yield chunk, self.rows_of(chunk)
+                if chunk.first >= done:
+                    yield chunk, self.rows_of(chunk)
                 advance(len(chunk))
 
     def rows_of(self, chunk: Chunk, until: float | None = None) -> list[Row]:
@@ -570,7 +573,9 @@ class Predictor:
     def _predict(self, objects: Any, until: float | None) -> NDArray[Any]:
         """Return a structured array with `probabilities`, and with `status`, `novelty`, `set` and
         `why` if the model tells them. Each pair is compared only once."""
-        run = Comparisons(self.model.measure, self.model.symmetrize, self.n_jobs, until=until)
+        run = Comparisons(
+            self.model.measure, self.model.symmetrize, self.n_jobs, verbose=0, until=until
+        )
         if self.assesses:
             found: NDArray[Any] = self.model.assess(
                 objects,
@@ -700,22 +705,74 @@ def letter_reader(measure: Any, policy: str | None) -> LetterReader | None:
     return LetterReader(measure.matrix, policy)
 
 
-@contextmanager
-def _progress() -> Iterator[Any]:
-    """Show the number of objects on standard error, if it is a terminal."""
-    if not sys.stderr.isatty() or sys.stdout.isatty():
-        yield lambda n: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+EVERY = 30.0
+"""Seconds between two lines about progress, if standard error is not a terminal."""
 
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.completed:,} objects"),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
+
+@contextmanager
+def _progress(source: Source) -> Iterator[Callable[[int], None]]:
+    """Show on standard error how much of a file has been read, and how long the rest will take.
+
+    On a terminal it is a bar, unless rows are shown there, and otherwise a line now and then.
+    """
+    if sys.stderr.isatty() and not sys.stdout.isatty():
+        with _bar(source) as advance:
+            yield advance
+        return
+    start = last = time.monotonic()
+    n = 0
+
+    def tell(more: int) -> None:
+        nonlocal last, n
+        n, now = n + more, time.monotonic()
+        if now - last < EVERY:
+            return
+        last, share = now, share_read(source.path)
+        text = f"{n:,} objects"
+        if share:
+            left = (now - start) * (1 - share) / share
+            text += f", {100 * share:.0f} % of {source.shown}, about {in_words(left)} left"
+        click.echo(f"krein: {printable(text, 300)}", err=True)
+
+    yield tell if not sys.stderr.isatty() else lambda _: None
+
+
+def in_words(seconds: float) -> str:
+    """Return a duration for a person.
+
+    >>> in_words(42), in_words(720), in_words(9000)
+    ('42 s', '12 min', '2.5 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+@contextmanager
+def _bar(source: Source) -> Iterator[Callable[[int], None]]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        ProgressColumn,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
     )
-    with bar:
-        task = bar.add_task("", total=None)
-        yield lambda n: bar.advance(task, n)
+
+    columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.fields[n]:,} objects")]
+    columns += [BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()]
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, n=0)
+        n = 0
+
+        def advance(more: int) -> None:
+            nonlocal n
+            n += more
+            share = share_read(source.path)
+            if share is not None:
+                bar.update(task, total=1.0, completed=share)
+            bar.update(task, n=n)
+
+        yield advance

@@ -212,11 +212,30 @@ def open_bytes(path: str) -> Iterator[IO[bytes]]:
                     close_stream(path)
         else:
             with open(path, "rb") as raw:
-                yield _unpacked(raw, path)
+                _open_files[path] = raw
+                try:
+                    yield _unpacked(raw, path)
+                finally:
+                    _open_files[path] = None
     except UNPACKING_ERRORS as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # an error of the operating system
         raise _damaged(path, error) from error
+
+
+_open_files: dict[str, IO[bytes] | None] = {}
+"""Files that are being read, or None for those that were read to the end."""
+
+
+def share_read(path: str) -> float | None:
+    """Return the share of a file on disk that has been read; None if it is not read as bytes."""
+    if path not in _open_files:
+        return None
+    raw = _open_files[path]
+    try:
+        return 1.0 if raw is None else raw.tell() / max(os.path.getsize(path), 1)
+    except ValueError:  # it has just been closed
+        return 1.0
 
 
 class _PutBack(io.RawIOBase):
@@ -475,7 +494,8 @@ class _NamedFile(io.FileIO):
             raise
 
 
-def _writer(path: str, target: str | os.PathLike[str], mode: str) -> BinaryIO:
+def named_writer(path: str, target: str | os.PathLike[str], mode: str) -> BinaryIO:
+    """Open a file for writing; errors name the file `target`."""
     raw = _NamedFile(path, mode)
     raw.target = target
     return io.BufferedWriter(raw)
@@ -490,7 +510,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     cannot be replaced, and are written to directly.
     """
     if is_stream(path):
-        with _writer(os.fspath(path), path, "wb") as file:
+        with named_writer(os.fspath(path), path, "wb") as file:
             yield file
         return
     target = Path(os.path.realpath(path))
@@ -498,7 +518,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     # do not include the name itself, which may have the maximum length already
     temporary = temporary_path(target.parent, PREFIX, SUFFIX)
     try:
-        with _writer(os.fspath(temporary), path, "xb") as file:
+        with named_writer(os.fspath(temporary), path, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
