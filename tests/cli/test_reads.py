@@ -94,3 +94,19 @@ def test_proteins_are_not_compared_as_dna(genes, run, tmp_path):
     assert first["reason"] == "of another kind: letters of proteins"
     assert "letters of proteins" in err
     assert {row["status"] for row in others} == {"known"}
+
+
+def test_a_model_after_the_data_is_recognised(genes, run, tmp_path):
+    model, new = genes
+    write_fasta(tmp_path / "new.fasta", new)
+    code, _, err = run("predict", tmp_path / "new.fasta", model)
+    assert (code, "MODEL comes before NEW" in err) == (2, True)
+
+
+def test_names_that_occur_again_are_mentioned(genes, run, tmp_path):
+    model, new = genes
+    write_fasta(tmp_path / "new.fasta", [*new, new[0], new[0]])
+    code, out, err = run("predict", model, tmp_path / "new.fasta")
+    assert code == 0
+    assert f"2 names occur again, such as '{new[0][0]}'" in err
+    assert len(table(out)) == len(new) + 2

@@ -23,6 +23,7 @@ from ..core.calibration import benjamini_hochberg
 from ..core.ranks import PREFIX, find_separator, rank_code, rank_path
 from ..io import Chunk, DataError, Source
 from ..io.airr import NO_CELL, ReceptorTable
+from ..io.modelfile import is_model
 from ..io.streams import is_stream, read_lines
 from ..io.tables import LayoutSource, TableFile
 from . import options
@@ -66,7 +67,12 @@ from .predictor import (
     "novel gets a label. Rows are written after all objects have been read, because the limit is "
     "known only then.",
 )
-@click.option("--top", type=click.IntRange(2), metavar="K", help="Add the K most probable labels.")
+@click.option(
+    "--top",
+    type=click.IntRange(2),
+    metavar="K",
+    help="Add the next most probable labels after the runner-up, up to K labels in total.",
+)
 @click.option(
     "--label-ranks",
     metavar="SIGN",
@@ -206,6 +212,8 @@ def command(
             "--coverage needs all objects before it calls any ambiguous, but --classified-out and "
             "--unclassified-out write as objects arrive: use --ambiguous-below instead"
         )
+    if is_model(new) and not is_model(model):
+        raise click.UsageError(f"MODEL comes before NEW: krein predict {new} {model}")
     targets = [output, kraken_report, classified_out, unclassified_out, table_out]
     for i, target in enumerate(targets):
         others = [other for other in targets[1:i] if other is not None]
@@ -279,6 +287,9 @@ def command(
         with writing(kraken_report) as file:
             counts.report.write(file)
     predictor.warn_of_objects()
+    if counts.repeated:
+        first = printable(repr(counts.repeated[0]), 60)
+        warn(f"{len(counts.repeated):,} names occur again, such as {first}: rows have equal names")
     unreadable, total = counts.by_status[UNREADABLE], counts.by_status.total()
     if unreadable == total:
         raise DataError(counts.first_reason)
@@ -630,6 +641,8 @@ class Counts:
         self.by_chance = 0  # ambiguous objects that are as near as random ones
         self.selected: Counter[str] = Counter()
         self.by_rank: Counter[str] = Counter()
+        self.names: set[str] = set()
+        self.repeated: list[str] = []  # names that occur again
         self.report = KrakenReport(separator)
 
     @property
@@ -651,6 +664,10 @@ class Counts:
         """Count some rows."""
         for row in rows:
             n = size_of_name(row["name"]) if self.sizein else 1
+            if row["name"] in self.names:
+                self.repeated.append(row["name"])
+            elif len(self.names) < MOST_NAMES:
+                self.names.add(row["name"])
             self.by_status[row["status"]] += n
             if row["status"] == UNREADABLE:
                 self.first_reason = self.first_reason or row["reason"]
@@ -661,6 +678,9 @@ class Counts:
                 self.by_rank[row["rank"]] += n
             self.report.add(answer_of(row) if is_classified(row) else None, n)
 
+
+MOST_NAMES = 1_000_000
+"""Names are remembered up to this number, to find those that occur again."""
 
 _SIZE = re.compile(r"(?:^|;)size=(\d{1,15})(?=;|$)")
 

@@ -377,7 +377,7 @@ class Predictor:
         cells: dict[str, list[Any]] = {}
         cells["label"], cells["probability"] = ranked(0)
         cells["runner_up"], cells["runner_up_probability"] = ranked(1)
-        for k in range(2, min(details.top, len(labels)) + 1):
+        for k in range(3, min(details.top, len(labels)) + 1):  # the second is the runner-up
             cells[f"label_{k}"], cells[f"probability_{k}"] = ranked(k - 1)
         depths = None
         if self.taxonomy:

@@ -75,14 +75,14 @@ class LettersWarning(UserWarning):
         if self.part:
             return (
                 "some letters of these sequences are not scored; they were replaced or left out; "
-                "unknown_letters='fail' refuses such sequences"
+                f"{measure_parameter('unknown_letters', 'fail')} refuses such sequences"
             )
         counts = ", ".join(f"{done}: {count:,}" for done, count in self.letters.items())
         n = sum(self.letters.values())
         return (
             f"{n:,} letter{'s' * (n > 1)} in {self.sequences:,} of {self.total:,} sequences "
             f"{'are' if n > 1 else 'is'} not scored, and replaced or left out ({counts}); "
-            "unknown_letters='fail' refuses such sequences"
+            f"{measure_parameter('unknown_letters', 'fail')} refuses such sequences"
         )
 
 
