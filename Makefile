@@ -6,12 +6,14 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 DEMO := .venv/.demo-installed
 
-.PHONY: demo test lint types imports check-tests docs check-docs fuzz kills mutate bench keep-results paper release-check test-lowest test-newest clean help
+.PHONY: demo test test-all test-rest lint types imports check-tests check-slow docs check-docs pages fuzz kills mutate bench keep-results paper release-check test-lowest test-newest clean help
 
 help:
 	@echo "make demo    install what it needs, then classify digits with an indefinite similarity"
-	@echo "make test    install, then run every check: ruff, types, import direction, tests, the site"
+	@echo "make test    install, then check a change: ruff, types, import direction, all but the slow tests"
+	@echo "make test-all  the same, then the slow tests (kills, damaged files, a browser, the pages) and the site"
 	@echo "make docs    install, then build the site into docs/_build/html"
+	@echo "make pages   run the code on the pages, and write what it prints into them"
 	@echo "make fuzz    run the command on 10,000 damaged files, then a guided search; CASES=, SEED=, SECONDS="
 	@echo "make kills   kill fits and predictions 100 times each, and check the results of the next run"
 	@echo "make mutate  mutation testing of one module with cosmic-ray; MODULE=core/smss.py TESTS=tests/core/test_smss.py"
@@ -43,9 +45,14 @@ $(DEMO): pyproject.toml constraints.txt | $(BIN)/python
 demo: $(DEMO)
 	@$(BIN)/krein demo
 
-# build the site while the tests run, because some tests only wait for other processes
 test: lint imports
-	$(MAKE) --jobs=2 check-tests check-docs types
+	$(MAKE) --jobs=2 check-tests types
+
+test-all: test test-rest
+
+# build the site while the slow tests run, because some of them only wait for other processes
+test-rest: $(STAMP)
+	$(MAKE) --jobs=2 check-slow check-docs
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -57,11 +64,17 @@ types: $(STAMP)
 imports: $(STAMP)
 	$(BIN)/lint-imports
 
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+PYTEST = $(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal
+
 check-tests: $(STAMP)
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+	$(PYTEST) -m "not slow"
+
+check-slow: $(STAMP)
+	$(PYTEST) -m slow
 
 # warnings are errors; a gallery example runs again only if its script has changed
-SITE = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html
+SITE = $(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -b html
 
 docs: $(STAMP)
 	$(SITE) docs docs/_build/html
@@ -71,16 +84,19 @@ docs: $(STAMP)
 check-docs: $(STAMP)
 	$(SITE) -D sphinx_gallery_conf.run_stale_examples=True docs docs/_build/html
 
+pages: $(STAMP)
+	$(ONE_THREAD) $(BIN)/python -m tests.docs.pages
+
 # seeded damage, counted by outcome; then a coverage-guided search, if Atheris is installed
 CASES ?= 10000
 SEED ?= 0
 SECONDS ?= 1800
 fuzz: $(STAMP)
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack.fuzz --cases $(CASES) --seed $(SEED)
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack.guided --seconds $(SECONDS)
+	$(ONE_THREAD) $(BIN)/python -m tests.attack.fuzz --cases $(CASES) --seed $(SEED)
+	$(ONE_THREAD) $(BIN)/python -m tests.attack.guided --seconds $(SECONDS)
 
 kills: $(STAMP)
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack.kills --kills 100
+	$(ONE_THREAD) $(BIN)/python -m tests.attack.kills --kills 100
 
 # cosmic-ray changes one thing at a time in MODULE and runs TESTS; a session that stopped resumes
 MODULE ?= core/smss.py
@@ -121,7 +137,7 @@ release-check:
 	$(RELEASE)/alone/bin/python -m pip check
 	cd $(RELEASE) && PYTHONPATH= alone/bin/krein demo
 	$(RELEASE)/alone/bin/python -m pip install --quiet pytest hypothesis crepes
-	PYTHONPATH= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+	PYTHONPATH= $(ONE_THREAD) \
 		$(RELEASE)/alone/bin/python -m pytest $(RELEASE_TESTS)
 
 # pyproject.toml states the lowest versions; tests/lowest.py turns them into constraints. Test tools
@@ -134,7 +150,7 @@ test-lowest:
 	$(PYTHON) -m venv --clear $(LOWEST)
 	$(PYTHON) tests/lowest.py > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/python -m pip install --quiet -c $(LOWEST)/constraints.txt -e ".[all]" $(ORACLES)
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+	$(ONE_THREAD) \
 		$(LOWEST)/bin/python -m pytest -n auto --dist worksteal $(LOWEST_TESTS)
 
 # what pip installs today, without constraints.txt; set PYTHON to the newest Python at hand
@@ -143,7 +159,7 @@ NEWEST := build/newest
 test-newest:
 	$(PYTHON) -m venv --clear $(NEWEST)
 	$(NEWEST)/bin/python -m pip install --quiet --upgrade -e ".[all]" $(ORACLES)
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+	$(ONE_THREAD) \
 		$(NEWEST)/bin/python -m pytest -n auto --dist worksteal $(LOWEST_TESTS)
 
 clean:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import platform
+import subprocess
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 
@@ -16,10 +18,11 @@ from rich.table import Table
 
 import krein
 
+from .provenance import measured
+
+HERE = Path(__file__).parent
 ALL = sorted(
-    path.stem
-    for path in Path(__file__).parent.glob("*.py")
-    if path.stem not in ("__init__", "__main__", "timing")
+    path.stem for path in HERE.glob("[a-z]*.py") if path.stem not in ("provenance", "timing")
 )
 
 
@@ -28,28 +31,39 @@ def main() -> None:
     unknown = [name for name in names if name not in ALL]
     if unknown:
         sys.exit(f"unknown benchmark {unknown[0]}; choose from {', '.join(ALL)}")
-    folder = Path(__file__).parent / "results"
-    folder.mkdir(exist_ok=True)
+    if len(names) > 1:  # one process each, so that each knows which modules it has measured
+        for name in names:
+            subprocess.run([sys.executable, "-m", "benchmarks", name], check=True)
+    else:
+        run(names[0])
+
+
+def run(name: str) -> None:
+    """Run one benchmark, print its table and write its file."""
     console = Console(width=130)
-    for name in names:
-        rows = import_module(f"benchmarks.{name}").run()
-        table = Table(title=name, title_justify="left")
-        for heading in ("what", "value", "wanted", "how"):
-            table.add_column(heading)
-        for entry in rows:
-            value = f"{entry['value']:.3g} {entry['unit']}"
-            table.add_row(entry["name"], value, entry["target"], entry["detail"])
-        console.print(table)
-        versions = {
-            "python": platform.python_version(),
-            "krein": krein.__version__,
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-            "scikit-learn": sklearn.__version__,
-        }
-        file = folder / f"{name}.json"
-        file.write_text(json.dumps({"versions": versions, "rows": rows}, indent=1) + "\n")
-        console.print(f"written to {file.relative_to(Path.cwd())}")
+    start = time.perf_counter()
+    rows = import_module(f"benchmarks.{name}").run()
+    seconds = round(time.perf_counter() - start)
+    table = Table(title=name, title_justify="left")
+    for heading in ("what", "value", "wanted", "how"):
+        table.add_column(heading)
+    for entry in rows:
+        value = f"{entry['value']:.3g} {entry['unit']}"
+        table.add_row(entry["name"], value, entry["target"], entry["detail"])
+    console.print(table)
+    versions = {
+        "python": platform.python_version(),
+        "krein": krein.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+    file = HERE / "results" / f"{name}.json"
+    file.parent.mkdir(exist_ok=True)
+    found = {"measured": measured() | {"seconds": seconds}, "versions": versions, "rows": rows}
+    file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    console.print(f"written to {file.relative_to(HERE.parent)}")
 
 
-main()
+if __name__ == "__main__":
+    main()

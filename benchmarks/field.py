@@ -29,7 +29,7 @@ from .timing import row
 THREADS = "2"
 
 
-def run(folds: int = 10) -> list[dict]:
+def run(folds: int = 3) -> list[dict]:
     if folder() is None:
         return no_data()
     X, y = load_swissprot()

@@ -26,6 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from krein import KreinClassifier, datasets
 from krein.compare import open_pairs
 from krein.core.candidates import nearest_points, squared_norms
+from krein.evaluation import evaluate
 
 from .accuracy import folder
 from .swissprot import matrix
@@ -33,6 +34,7 @@ from .timing import row
 from .words import NORMALISED, read, split
 
 Values = tuple[np.ndarray, np.ndarray, str]  # all pairs, labels, kind
+Split = tuple[np.ndarray, np.ndarray]  # rows to fit to, rows to predict
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Set:
     needs_data: bool = True
     objects: Callable[[], tuple] | None = None  # objects and labels, if they have features
     measure: str = ""
+    split: Callable[[np.ndarray], list[Split]] | None = None  # of codes, in place of folds
 
 
 def run() -> list[dict]:
@@ -69,7 +72,8 @@ def measured(name: str, data: Set) -> Iterator[dict]:
     apart = values if kind == "dissimilarity" else -values
     X = None if data.objects is None else list(data.objects()[0])
     found: dict[str, list[tuple]] = {}
-    for train, test in StratifiedKFold(data.folds, shuffle=True, random_state=0).split(y, y):
+    folds = StratifiedKFold(data.folds, shuffle=True, random_state=0)
+    for train, test in folds.split(y, y) if data.split is None else data.split(y):
         K, new = values[np.ix_(train, train)], values[np.ix_(test, train)]
         for features in ("auto", None) if X is not None else (None,):
             start = time.process_time()
@@ -85,6 +89,9 @@ def measured(name: str, data: Set) -> Iterator[dict]:
             name_of = "KreinClassifier" if features or X is None else "KreinClassifier, no features"
             told = f"{clf.comparisons_to_fit_:,} pairs, {spent:.1f} s of processor time"
             found.setdefault(name_of, []).append((P, y[test], cost, told))
+        if X is not None:
+            P = features_alone(data.measure, X, y, train, test)
+            found.setdefault("features alone", []).append((P, y[test], 0, ""))
         logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
         logistic.fit(K[:, clf.landmarks_], y[train])
         P = logistic.predict_proba(new[:, clf.landmarks_])
@@ -108,6 +115,15 @@ def measured(name: str, data: Set) -> Iterator[dict]:
             ", ".join(part for part in (detail, folds[0][3]) if part),
             unit="%",
         )
+
+
+def features_alone(
+    measure: str, X: list, y: np.ndarray, train: np.ndarray, test: np.ndarray
+) -> np.ndarray:
+    """Return the probabilities of a model of the objects' own features, as `evaluate` fits it."""
+    known, new = ([X[i] for i in rows] for rows in (train, test))
+    found = evaluate(known, y[train], ["features"], measure=measure, test=(new, y[test]), verbose=0)
+    return found.models["features"].probabilities
 
 
 def votes(apart: np.ndarray, codes: np.ndarray, n_classes: int, k: int) -> np.ndarray:

@@ -29,6 +29,7 @@ extensions = [
     "mathml",
     "measures_table",
     "myst_parser",
+    "notebooks",
     "numpydoc",
     "offline",
     "sphinx.ext.autodoc",

@@ -1,7 +1,8 @@
 """Run all tables and figures, or only some of them: `python -m paper table1 figure2`.
 
-A complete run, or the name `results`, then writes RESULTS.md next to the folder of the CSV files.
-If KREIN_DATA is not set, the data sets that require it are left out, and the page says so.
+A complete run, or the name `results`, then writes RESULTS.md and TRIED.md next to the folder of the
+CSV files. If KREIN_DATA is not set, the data sets that require it are left out, and the page says
+so.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 from pathlib import Path
 
 from .folds import Plan
-from .results import assemble
+from .results import assemble, tried_page
 
 TABLES = (
     *(f"table{n}" for n in range(1, 8)),
@@ -27,7 +28,7 @@ TABLES = (
 def names() -> list[str]:
     """Return the scripts in the order in which they run."""
     figures = sorted(path.stem for path in Path(__file__).parent.glob("figure*.py"))
-    return [*TABLES, *figures]
+    return [*TABLES, *figures, "cost"]
 
 
 def chosen(asked: list[str]) -> list[str]:
@@ -73,6 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
     if "results" in scripts:
         page = options.output.parent / "RESULTS.md"
         page.write_text(assemble(options.output), encoding="utf-8")
+        page.with_name("TRIED.md").write_text(tried_page(options.output), encoding="utf-8")
         print(f"written to {page}", file=sys.stderr)
 
 

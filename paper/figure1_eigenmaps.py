@@ -25,6 +25,7 @@ from krein import datasets
 from krein.compare import open_pairs
 from krein.core.space import double_centre
 
+from .sets import SOURCES, fewer
 from .style import frame, options, plt, save, scatter, write
 
 
@@ -49,9 +50,11 @@ def kernel(measure: str, objects: object) -> np.ndarray:
 
 def sets(objects: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return the four kernels with their labels, by title."""
-    balls, ball_classes = datasets.make_balls(min(200, objects), random_state=0)
-    board, fields = datasets.make_checkerboard(min(900, objects), random_state=0)
-    clouds, cloud_classes = datasets.make_two_gaussians(min(200, objects), random_state=0)
+    made = {}
+    for name in ("ball", "checker", "gauss"):  # the first seed of the tables
+        X, y = SOURCES[name].make(0)
+        rows = fewer(y, objects)
+        made[name] = kernel(SOURCES[name].measure, X[rows]), y[rows]
     if os.environ.get("KREIN_DATA"):
         S, families = datasets.load_protein()
         protein = "protein: globins in four families", S, families
@@ -62,10 +65,10 @@ def sets(objects: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         S = kernel("smith-waterman", sequences)
         protein = "simulated protein families (no KREIN_DATA)", S, families
     return {
-        "ball: surface distances": (kernel("balls", balls), ball_classes),
+        "ball: surface distances": made["ball"],
         protein[0]: protein[1:],
-        "checker: ELM kernel": (kernel("elm", board), fields),
-        "gauss: ELM kernel": (kernel("elm", clouds), cloud_classes),
+        "checker: ELM kernel": made["checker"],
+        "gauss: ELM kernel": made["gauss"],
     }
 
 

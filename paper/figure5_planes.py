@@ -1,7 +1,8 @@
 """Figure 5: decision boundaries of iKFD for two Gaussians in the pseudo-Euclidean plane ℝ^(1,1).
 
 The similarity is ⟨x, y⟩ = x₁y₁ − x₂y₂. Under it, the difference between the means has length zero,
-but iKFD still separates the classes, both dense and with landmarks. Clipping the negative
+but iKFD, as published, still separates the classes, both dense and with landmarks. K has rank 2, so
+any two independent landmarks give K̃ = K, and the two forms must agree. Clipping the negative
 eigenvalues, a common correction, removes one of the two directions.
 """
 
@@ -36,9 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     def corrected(Z: np.ndarray) -> np.ndarray:
         return clipped.map_new(given(Z))
 
-    dense = IKFD("precomputed", landmarks="all").fit(K, y)
-    meb = IKFD("precomputed", landmarks="meb", random_state=0).fit(K, y)
-    cut = IKFD("precomputed", landmarks="all").fit(clipped.matrix, y)
+    dense = IKFD("precomputed", landmarks="all", solver="paper").fit(K, y)
+    meb = IKFD("precomputed", landmarks="meb", solver="paper", random_state=0).fit(K, y)
+    cut = IKFD("precomputed", landmarks="all", solver="paper").fit(clipped.matrix, y)
     panels = {
         "iKFD, all objects as landmarks": (dense, given),
         f"Ny-iKFD, {len(meb.landmarks_)} MEB landmarks": (meb, given),

@@ -34,6 +34,7 @@ Row = dict[str, Any]
 TIMES = ("select_seconds", "fit_seconds", "predict_seconds")
 FIELDS = (
     "set",
+    "seed",
     "method",
     "fold",
     "objects",
@@ -45,10 +46,13 @@ FIELDS = (
     "comparisons",
     "weights",
     "smss",
+    "smss_truncated",
     "warning",
+    "code",
     *TIMES,
 )
-TEXT = ("set", "method", "warning")
+TEXT = ("set", "method", "warning", "code")
+WHOLE = ("seed", "fold")
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,7 @@ class Unit:
     name: str
     method: str
     folds: int | None = None
+    seed: int = 0
 
     def wanted(self, plan: Plan) -> int:
         """Return how many folds to measure."""
@@ -93,7 +98,9 @@ def evaluate(data: Data, methods: Sequence[str], fold: int, n_folds: int) -> lis
         return [
             {
                 "set": data.name,
+                "seed": data.seed,
                 "method": method,
+                "code": code_digest(),
                 "fold": fold,
                 "objects": len(data.y),
                 "classes": len(np.unique(data.y)),
@@ -138,11 +145,11 @@ def measure(units: Sequence[Unit], plan: Plan) -> list[Row]:
     """Return the rows of these units, fold by fold; units on unavailable sets are skipped."""
     units = [unit for unit in dict.fromkeys(units) if available(unit.name)]
     with progress(plan.told) as shown:
-        sets: dict[str, Data] = {}
-        for name in dict.fromkeys(unit.name for unit in units):
-            shown.say(f"{name}: all pairs, compared once")
-            sets[name] = prepare(name, plan.output / "sets", plan.objects)
-        files = {unit: _file(unit, sets[unit.name], plan) for unit in units}
+        sets: dict[tuple[str, int], Data] = {}
+        for name, seed in dict.fromkeys((unit.name, unit.seed) for unit in units):
+            shown.say(f"{name}, seed {seed}: all pairs, compared once")
+            sets[name, seed] = prepare(name, plan.output / "sets", plan.objects, seed)
+        files = {unit: _file(unit, sets[unit.name, unit.seed], plan) for unit in units}
         kept = {unit: read(files[unit]) for unit in units}
         tasks = [] if plan.kept else _tasks(units, kept, plan)
         shown.start(sum(len(task.units) for task in tasks))
@@ -166,20 +173,22 @@ class _Task(NamedTuple):
 
 def _tasks(units: Sequence[Unit], kept: dict[Unit, list[Row]], plan: Plan) -> list[_Task]:
     """Return what is still to be measured; units with the same set, rule and fold share a task."""
-    groups: dict[tuple[str, str, int], list[Unit]] = {}
+    groups: dict[tuple[str, int, str, int], list[Unit]] = {}
     for unit in units:
         known = {row["fold"] for row in kept[unit]}
         for fold in range(unit.wanted(plan)):
             if fold not in known:
-                groups.setdefault((unit.name, shared(unit.method), fold), []).append(unit)
-    return [_Task(group, fold) for (_, _, fold), group in groups.items()]
+                key = unit.name, unit.seed, shared(unit.method), fold
+                groups.setdefault(key, []).append(unit)
+    return [_Task(group, fold) for (*_, fold), group in groups.items()]
 
 
 def _run(
-    tasks: Sequence[_Task], sets: dict[str, Data], plan: Plan
+    tasks: Sequence[_Task], sets: dict[tuple[str, int], Data], plan: Plan
 ) -> Iterator[tuple[_Task, list[Row]]]:
     calls = (
-        delayed(_do)(task, replace(sets[task.units[0].name]), plan.folds)  # without open files
+        # a copy without open files
+        delayed(_do)(task, replace(sets[task.units[0].name, task.units[0].seed]), plan.folds)
         for task in tasks
     )
     if plan.jobs == 1:
@@ -227,6 +236,6 @@ def read(path: Path) -> list[Row]:
         return []
     with path.open(newline="") as file:
         return [
-            {k: v if k in TEXT else int(v) if k == "fold" else float(v) for k, v in row.items()}
+            {k: v if k in TEXT else int(v) if k in WHOLE else float(v) for k, v in row.items()}
             for row in csv.DictReader(file)
         ]

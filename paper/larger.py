@@ -6,15 +6,19 @@ If N is in the thousands, the dense methods are too expensive, as in the paper.
 from __future__ import annotations
 
 from .folds import Unit
-from .methods import FAMILIES, SOLVERS
+from .methods import FAMILIES, solvers
 from .sets import LARGE, SOURCES
 
 FEW_FOLDS = 3
 
 COSTLY = (
-    *((name, "pcvm:all:p") for name in ("gesture", "peptides")),
+    *(
+        (name, f"pcvm:all:{form}")
+        for name in ("gesture", "peptides")
+        for form in ("paper", "variant")
+    ),
     *((name, "pcvm:") for name in ("zongker", "proteom", "chromo")),
-    ("zongker", "ikfd:all:p"),
+    *(("zongker", f"ikfd:all:{form}") for form in ("paper", "variant")),
     ("chromo", "ikfd:all:"),
     ("swiss", "pcvm:"),
     ("swiss", "ikfd:auto:"),
@@ -42,5 +46,5 @@ def units(rule: str) -> list[Unit]:
         for name in LARGE
         if which != "all" or SOURCES[name].dense
         for family in FAMILIES
-        for solver in SOLVERS
+        for solver in solvers(family, which)
     ]

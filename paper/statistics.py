@@ -57,3 +57,25 @@ def spread(values: Sequence[float], digits: int = 2) -> str:
     """
     mean = f"{np.mean(values):.{digits}f}"
     return f"{mean} ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else mean
+
+
+FROM = 4000
+"""Exponents are fitted to the sizes from here on: below, fixed costs dominate."""
+
+
+def exponents(rows: Sequence[dict[str, str]], field: str = "seconds") -> dict[str, float]:
+    """Return the slope of log cost against log N of each method, from N = 4,000 if it got there.
+
+    >>> rows = [{"method": "a", "n": str(n), "seconds": str(n**2)} for n in (1000, 4000, 8000)]
+    >>> {k: round(v, 3) for k, v in exponents(rows).items()}
+    {'a': 2.0}
+    """
+    found = {}
+    for method in dict.fromkeys(row["method"] for row in rows):
+        own = [(float(r["n"]), float(r[field])) for r in rows if r["method"] == method]
+        own = [(n, cost) for n, cost in own if n >= FROM and cost > 0] if len(own) > 4 else own
+        own = [pair for pair in own if pair[1] > 0]
+        if len(own) > 1:
+            n, cost = np.log(np.array(own)).T
+            found[method] = float(np.polyfit(n, cost, 1)[0])
+    return found

@@ -66,10 +66,10 @@ def frame(axis: Any) -> None:
 
 
 def save(figure: Any, folder: Path, name: str) -> None:
-    """Save the figure and print its path."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.png"
-    figure.savefig(path, dpi=150)
+    """Save the figure in `figures`, next to the folder of the CSV files, and print its path."""
+    path = folder.parent / "figures" / f"{name}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=100)
     plt.close(figure)
     print(f"written to {path}")
 

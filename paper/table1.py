@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from .folds import Plan, Unit
-from .methods import SOLVERS
+from .methods import solvers
 from .published import SIM, SMALL
 from .script import script
+from .sets import seeds
 
 
 def units(plan: Plan) -> list[Unit]:
     return [
-        Unit(name, f"ikfd:{rule}:{solver}")
+        Unit(name, f"ikfd:{rule}:{solver}", seed=seed)
         for name in SMALL
+        for seed in seeds(name, plan.objects)
         for rule in SIM.values()
-        for solver in SOLVERS
+        for solver in solvers("ikfd", rule)
+        if seed == 0 or solver != "ours"
     ]
 
 

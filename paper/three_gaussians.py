@@ -8,15 +8,20 @@ the mean over the two classes, is reported too.
 from __future__ import annotations
 
 from .folds import Plan, Unit
-from .methods import SOLVERS
+from .methods import solvers
 from .script import script
+from .sets import seeds
 
 RULES = ("all", "meb", "kmeans", "entropy", "random")
 
 
 def units(plan: Plan) -> list[Unit]:
     return [
-        Unit("three_gaussians", f"ikfd:{rule}:{solver}") for rule in RULES for solver in SOLVERS
+        Unit("three_gaussians", f"ikfd:{rule}:{solver}", seed=seed)
+        for seed in seeds("three_gaussians", plan.objects)
+        for rule in RULES
+        for solver in solvers("ikfd", rule)
+        if seed == 0 or solver != "ours"
     ]
 
 

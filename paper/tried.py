@@ -1,9 +1,8 @@
 """Settings that the paper does not specify: the values we tried, on the same folds.
 
 There is one question per parameter, measured on the data sets whose figures depend on it. The
-settings used in the tables are in `sets.py` and `methods.py`. Those of the balls were searched for:
-the radii, the centre, the inverse and the landmarks depend on each other, so they are tried
-together, and all results are reported.
+settings used in the tables are in `sets.py` and `methods.py`. Before the generator of the balls was
+known, their radii were searched for, together with the centre, the inverse and the landmarks.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from krein import IKFD, PCVM
 from krein.core.space import LandmarkCentre, double_centre
 from krein.datasets import make_balls
 from krein.landmarks import MEB, get_rule
+from krein.landmarks.base import given_pairs
 from krein.measures import get_measure
 
 from .folds import Plan, code_digest, splits
@@ -57,7 +57,11 @@ class Trial:
 
 TOLERANCE = "iKFD as published, dense: eigenvalues of the scatter that count as zero"
 SCATTER = "iKFD, dense: how a singular within-class scatter is inverted"
+PUBLIC = "iKFD, dense, each class against the rest: the ridge of `ikfd.m` in DisTools"
 CENTRE = "distances, krein: centred on the landmarks, or on all training objects"
+GENERATOR = "ball, radii 1 and 2 in a cube of side 100, as published: dimension and seed"
+BOARD = "checker, as published: the scale of the board, and σ"
+RBF = "entropy rule, as published: of K, or of an RBF kernel of the rows of K"
 BALLS = "ball, dense: the two radii and the inverse"
 JOINT = "ball, MEB: the two radii, the centre, the landmarks and the inverse together"
 AGAIN = "ball, radii 0.02 and 0.05, as published: other random positions"
@@ -70,7 +74,7 @@ POWER = "chromosomes, as published: distances squared before they are centred, o
 OFFSET = "PCVM as published, dense, pairs of classes: a constant added to all similarities"
 QUESTIONS = (
     *(TOLERANCE, SCATTER, CENTRE, BALLS, JOINT, AGAIN, CORE, EPSILON, ROUTE, SIGMA),
-    *(PLACE, POWER, OFFSET),
+    *(PLACE, POWER, OFFSET, PUBLIC, GENERATOR, BOARD, RBF),
 )
 
 SURFACE, CORE_SET = MEB(), MEB(core_set=True, start="random")
@@ -79,10 +83,14 @@ INVERSES = {"pseudo-inverse": "paper", "ridge": "paper-ridge", "krein": "gaussia
 
 
 class DensePseudoInverse(ClassifierMixin, BaseEstimator):
-    """The published dense iKFD, with another tolerance of its pseudo-inverse (None: N·2⁻⁵²)."""
+    """The published dense iKFD, with another tolerance of its pseudo-inverse (None: N·2⁻⁵²).
 
-    def __init__(self, tolerance: float | None = None) -> None:
+    With a `ridge`, this is added to the scatter, which is then inverted.
+    """
+
+    def __init__(self, tolerance: float | None = None, ridge: float | None = None) -> None:
         self.tolerance = tolerance
+        self.ridge = ridge
 
     def fit(self, K: Any, y: Any) -> Self:
         """Fit each class against the rest, on the columns of K (N, N)."""
@@ -92,7 +100,12 @@ class DensePseudoInverse(ClassifierMixin, BaseEstimator):
             sides = [K[y == c], K[y != c]]
             means = [side.mean(axis=0) for side in sides]
             X = np.concatenate([side - mean for side, mean in zip(sides, means, strict=True)])
-            alpha.append(pinvh(X.T @ X, rtol=self.tolerance) @ (means[0] - means[1]))
+            S = X.T @ X
+            if self.ridge is None:
+                S = pinvh(S, rtol=self.tolerance)
+            else:
+                S = np.linalg.inv(S + self.ridge * np.eye(len(S)))
+            alpha.append(S @ (means[0] - means[1]))
             bias.append(-0.5 * alpha[-1] @ (means[0] + means[1]))
         self.alpha_, self.bias_ = np.column_stack(alpha), np.array(bias)
         return self
@@ -109,6 +122,9 @@ def trials(plan: Plan) -> Iterator[Trial]:
     yield from _landmarks(plan)
     yield from _places(plan)
     yield from _powers(plan)
+    yield from _generators(plan)
+    yield from _boards(plan)
+    yield from _entropies(plan)
 
 
 def _inverses(plan: Plan) -> Iterator[Trial]:
@@ -123,7 +139,7 @@ def _inverses(plan: Plan) -> Iterator[Trial]:
             yield Trial(TOLERANCE, name, told, data.y, dense, figure)
         settings: dict[str, dict[str, Any]] = {
             "pseudo-inverse on k(x), as published": {"solver": "paper"},
-            "ridge on k(x), as in public implementations": {"solver": "paper-ridge"},
+            "ridge on k(x)": {"solver": "paper-ridge"},
             "pseudo-inverse on coordinates": {"shrinkage": 0.0},
             "shrunk by 0.01": {"shrinkage": 0.01},
             "shrunk by 0.1": {"shrinkage": 0.1},
@@ -133,6 +149,10 @@ def _inverses(plan: Plan) -> Iterator[Trial]:
             clf = IKFD("precomputed", landmarks="all", n_jobs=1, **options)
             yield Trial(SCATTER, name, told, data.y, partial(_centred, data, clf), figure)
     if data := _data("protein", plan):
+        for ridge in (1e-4, 1.0):
+            fold = partial(_centred, data, DensePseudoInverse(ridge=ridge))
+            figure = TABLE_1["SIM1"]["protein"][0]
+            yield Trial(PUBLIC, "protein", f"{ridge:g}", data.y, fold, figure)
         for offset in (0.0, 10.0, 100.0, 1e6):
             clf = PCVM("precomputed", landmarks="all", solver="paper", n_jobs=1)
             fold = partial(_shifted, data, clf, offset)
@@ -143,6 +163,9 @@ def _inverses(plan: Plan) -> Iterator[Trial]:
             for setting, fold in (("landmarks", _given), ("all training objects", _centred)):
                 clf = IKFD(data.measure, landmarks=CORE_SET, n_jobs=1)
                 yield Trial(CENTRE, name, setting, data.y, partial(fold, data, clf), figure)
+            clf = IKFD(data.measure, landmarks=CORE_SET, centre="training", n_jobs=1)
+            told = 'all training objects, from N·m values: centre="training"'
+            yield Trial(CENTRE, name, told, data.y, partial(_given, data, clf), figure)
 
 
 def _balls(plan: Plan) -> Iterator[Trial]:
@@ -246,16 +269,101 @@ def _powers(plan: Plan) -> Iterator[Trial]:
         "Ny-iKFD": (IKFD, {}),
         "Ny-PCVM, against the rest": (PCVM, {"multiclass": "ovr"}),
         "Ny-PCVM, pairs": (PCVM, {"multiclass": "joint"}),
+        "Ny-PCVM, exact Υ": (PCVM, {"multiclass": "ovr", "solver": "paper-exact"}),
     }
     for told, (model, options) in forms.items():
         family, folds = ("ikfd", None) if model is IKFD else ("pcvm", FEW_FOLDS)
         for rule in ("meb", "kmeans", "entropy") if model is IKFD else ("meb",):
             for power, how in ((1.0, "squared"), (0.5, "not squared")):
-                clf = model("precomputed", solver="paper", n_jobs=1, **options)
+                clf = model("precomputed", n_jobs=1, **{"solver": "paper", **options})
                 fold = partial(_powered, data, clf, rule, power)
                 setting = f"{told}, {RULES[rule]}, {how}"
                 figure = accuracy(rule, "chromo", family)
                 yield Trial(POWER, "chromo", setting, data.y, fold, figure, folds)
+
+
+def _generators(plan: Plan) -> Iterator[Trial]:
+    """Yield the balls of DisTools in other dimensions; the paper does not name theirs."""
+    sims = {"all": "SIM1", "meb": "SIM2", "kmeans": "SIM3", "kmeans@C": "SIM4", "random@C": "SIM5"}
+    for dimension in (1, 2, 3, 5):
+        for seed in (0, 1, 2) if dimension == 3 else (0,):
+            try:
+                X, y = make_balls(
+                    200, radii=(0.01, 0.02), n_dimensions=dimension, random_state=seed
+                )
+            except ValueError:  # they do not fit without overlapping
+                continue
+            rows = fewer(y, plan.objects or len(y))
+            D = get_measure("balls").block(X[rows], X[rows])
+            D = D / np.median(D[np.triu_indices(len(D), 1)])
+            for rule, sim in {**sims, "entropy": "SIM6"}.items():
+                clf = IKFD("precomputed", solver="paper", n_jobs=1)
+                fold = partial(_ruled, D, y[rows], clf, rule)
+                told = f"{dimension}-D, seed {seed}, {sim}"
+                yield Trial(GENERATOR, "ball", told, y[rows], fold, TABLE_1[sim]["ball"][0])
+
+
+def _boards(plan: Plan) -> Iterator[Trial]:
+    data = _data("checker", plan)
+    if data is None:
+        return
+    X = np.array(data.values)
+    boards = {"z-scored": (X - X.mean(axis=0)) / X.std(axis=0), "[−5, 5]": 5 * X}
+    for told, points in boards.items():
+        for sigma in (1.0, 1e10):
+            for rule, sim in (("meb", "SIM2"), ("kmeans", "SIM3"), ("entropy", "SIM6")):
+                K = get_measure("elm", {"sigma": sigma}).block(points, points)
+                clf = IKFD("precomputed", solver="paper", n_jobs=1)
+                fold = partial(_ruled, K, data.y, clf, rule, distances=False)
+                setting = f"{told}, σ = {sigma:g}, {RULES[rule]}"
+                yield Trial(BOARD, "checker", setting, data.y, fold, TABLE_1[sim]["checker"][0])
+
+
+def _entropies(plan: Plan) -> Iterator[Trial]:
+    figures = {name: TABLE_1["SIM6"][name][0] for name in ("checker", "gauss")}
+    figures["three_gaussians"] = Figure(THREE_GAUSSIANS["entropy"])
+    for name, figure in figures.items():
+        data = _data(name, plan)
+        if data is None:
+            continue
+        everyone = np.arange(len(data.y))
+        K = data.similarities(everyone, everyone)
+        for told in ("K", "an RBF kernel of its rows"):
+            clf = IKFD("precomputed", solver="paper", n_jobs=1)
+            fold = partial(_ruled, K, data.y, clf, "entropy", distances=False, rows=told != "K")
+            yield Trial(RBF, name, told, data.y, fold, figure)
+
+
+def _ruled(
+    M: Array,
+    y: Labels,
+    clf: Any,
+    rule: str,
+    train: Indices,
+    test: Indices,
+    seed: int,
+    distances: bool = True,
+    rows: bool = False,
+) -> tuple[Any, Any, Any]:
+    """Return similarities centred as in the tables, and the landmarks of their rules.
+
+    With `rows`, the rule sees an RBF kernel of the rows of K, with the median distance as width.
+    """
+    A, T = M[np.ix_(train, train)], M[np.ix_(test, train)]
+    if distances:
+        T, A = LandmarkCentre.of(A).similarities(T), double_centre(A**2)
+    A = (A + A.T) / 2
+    part: Any = SimpleNamespace(y=y[train], kernel=A)
+    if rule == "all":
+        return clf.set_params(landmarks="all"), A, T
+    chosen = choose(f"ikfd:{rule}:paper", part, seed)
+    if rows:
+        squares = np.square(A).sum(axis=1)
+        D2 = np.maximum(squares[:, None] + squares - 2 * A @ A, 0.0)
+        seen: Any = given_pairs(np.exp(-D2 / np.median(D2)))
+        chosen = get_rule(rule, len(chosen)).select(seen, y[train], np.random.default_rng(seed))
+        chosen = chosen.indices
+    return clf.set_params(landmarks=chosen, random_state=seed), A, T
 
 
 def _data(name: str, plan: Plan) -> Data | None:

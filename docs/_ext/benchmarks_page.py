@@ -1,17 +1,21 @@
 """Write the benchmark pages from the results of `make bench` and `make paper`.
 
-`docs/results/*.json` are the results copied by `docs/keep_results.py`, `paper/RESULTS.md` is
-written by `make paper`, and `docs/scale.md` describes the cost of large data. If one of them is
-missing, its page says so.
+`docs/results/*.json` are the results copied by `docs/keep_results.py`, `paper/RESULTS.md` and
+`paper/TRIED.md` are written by `make paper`, and `docs/scale.md` describes the cost of large data.
+If one of them is missing, its page says so.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from benchmarks.provenance import changed
 
 ABOUT = {
     "accuracy": "Ten-fold cross-validation on small real data sets, compared with scikit-learn.",
@@ -20,6 +24,7 @@ ABOUT = {
     "ranks": "Calibration by rank, on Swiss-Prot families grouped by function.",
     "receptors": "T-cell receptors by TCRdist, and lists with a bounded share of errors.",
     "classes": "From 10 to 2,000 classes, genera of 16S genes, and what a fit costs by itself.",
+    "hits": "Tables of DIAMOND, BLAST and vsearch: probabilities, lists, time and memory.",
     "discriminant": "IKFD compared with a bare loop over the same blocks, and growth with N.",
     "pcvm": "PCVM compared with logistic regression on the same columns, and growth with N.",
     "nystrom": "The eigendecomposition of a Nyström matrix compared with one product CᵀC.",
@@ -73,13 +78,25 @@ def benchmark_page(folder: Path) -> str:
         lines += [f"## {path.stem}", ""]
         if path.stem in ABOUT:
             lines += [ABOUT[path.stem], ""]
-        lines += [*table(kept["rows"]), ""]
-        versions = ", ".join(f"{name} {number}" for name, number in kept["versions"].items())
-        if "measured" in kept:
-            measured = kept["measured"]
-            versions = f"{measured['date']}, {measured['machine']}; {versions}"
-        lines += [f"*Measured: {versions}.*", ""]
+        lines += [*table(kept["rows"]), "", *origin(kept)]
     return "\n".join(lines)
+
+
+def origin(kept: dict[str, Any]) -> list[str]:
+    """Say which code was measured, when and where, and whether it has changed since."""
+    versions = ", ".join(f"{name} {number}" for name, number in kept["versions"].items())
+    measured = kept.get("measured", {})
+    known = [measured[name] for name in ("date", "machine") if name in measured]
+    known += [f"commit {measured['commit']}"] if "commit" in measured else []
+    lines = [f"*Measured: {'; '.join([*known, versions])}.*", ""]
+    if "modules" not in measured:
+        return [*lines, "*Older than the present code: the commit was not recorded.*", ""]
+    since = [f"`{name}`" for name in changed(measured["modules"])]
+    if since:
+        several = f" and {len(since) - 3} others" if len(since) > 3 else ""
+        named = f"{', '.join(since[:3])}{several} changed since."
+        lines += [f"*Older than the present code: {named}*", ""]
+    return lines
 
 
 def _place(name: str) -> tuple[int]:
@@ -93,7 +110,8 @@ def paper_page(results: Path) -> str:
             "# The paper, reproduced\n\n`make paper` writes this page, which compares the "
             "published figures with ours. It has not been run in this copy.\n"
         )
-    text = results.read_text()
+    text = results.read_text().replace("](figures/", "](../../paper/figures/")
+    text = text.replace("](TRIED.md)", "](tried.md)")
     return text if text.startswith("# ") else "# The paper, reproduced\n\n" + text
 
 
@@ -115,6 +133,7 @@ def generate(app: Sphinx) -> None:
     write(docs / "generated" / "benchmarks.md", benchmark_page(docs / "results"))
     write(docs / "generated" / "scale.md", scale_page(docs / "scale.md"))
     write(docs / "generated" / "paper.md", paper_page(docs.parent / "paper" / "RESULTS.md"))
+    write(docs / "generated" / "tried.md", paper_page(docs.parent / "paper" / "TRIED.md"))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -41,7 +41,7 @@ cases = {
 # :math:`\sqrt{|\lambda|}`, drawn downwards where the eigenvalue :math:`\lambda` is negative.
 figure, axes = plt.subplots(1, 4, figsize=(11, 3.4), sharey=True, constrained_layout=True)
 for ax, (title, (measure, objects)) in zip(axes, cases.items(), strict=True):
-    fitted = PseudoEuclideanEmbedding(measure=measure, landmarks="all").fit(objects)
+    fitted = PseudoEuclideanEmbedding(measure, landmarks="all").fit(objects)
     p, q, zero = fitted.signature_
     lam = np.sort(np.append(fitted.eigenvalues_, np.zeros(zero)))[::-1]
     width = np.sign(lam) * np.sqrt(np.abs(lam) / lam[0])

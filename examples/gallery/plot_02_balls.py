@@ -29,7 +29,7 @@ BLUE, ORANGE, SKY = "#0072B2", "#D55E00", "#56B4E9"
 # 160 balls for training and 240 new ones, described by their gaps to the 160.
 X, y = make_balls(400, radii=(0.10, 0.15), n_dimensions=8, random_state=1)
 train, test = np.arange(160), np.arange(160, 400)
-embedding = PseudoEuclideanEmbedding(measure="balls", landmarks="all").fit(X[train])
+embedding = PseudoEuclideanEmbedding("balls", landmarks="all").fit(X[train])
 V, V_new, positive = (
     embedding.transform(X[train]),
     embedding.transform(X[test]),

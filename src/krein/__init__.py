@@ -26,6 +26,7 @@ _PARTS = {
     "landmarks",
     "measures",
     "model",
+    "neighbours",
     "reject",
     "report",
     "data",

@@ -16,7 +16,10 @@ from krein.io.modelfile import FORMAT, read_versions
 from . import damage, fuzz, guided, kills
 from .seeds import make_seeds
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from krein.measures import get_measure
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_kernels_stay_within_their_buffers(tmp_path):
     # a separate cache, because code with and without the checks would be cached under one name
     environment = {

@@ -43,8 +43,8 @@ MODELS = {
     "PCVM of pairs": lambda: PCVM("elm", solver="paper", random_state=0).fit(X, y),
     "KreinClassifier": lambda: KreinClassifier("elm", n_landmarks=12).fit(X, y),
     "NystromMap": lambda: NystromMap("elm", random_state=0).fit(X, y),
-    "embedding": lambda: PseudoEuclideanEmbedding(2, measure="elm", random_state=0).fit(X),
-    "PCA": lambda: IndefiniteKernelPCA(2, measure="elm", random_state=0).fit(X),
+    "embedding": lambda: PseudoEuclideanEmbedding("elm", n_components=2, random_state=0).fit(X),
+    "PCA": lambda: IndefiniteKernelPCA("elm", n_components=2, random_state=0).fit(X),
 }
 
 

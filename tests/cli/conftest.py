@@ -34,6 +34,32 @@ def write_fasta(path, rows):
     path.write_text("".join(f">{n} family={c}\n{s}\n" for n, c, s in rows))
 
 
+def write_hits(folder, rng):
+    """Write hits of 120 references in three classes among each other, and of 30 queries.
+
+    Every tenth query has no hit; the names of all queries are in a FASTA file.
+    """
+    codes = np.arange(120) % 3
+    places = 3.0 * codes + rng.normal(size=120)
+    with open(folder / "taxonomy.tsv", "w") as file:
+        file.writelines(f"ref{i}\t{'abc'[c]}\n" for i, c in enumerate(codes))
+
+    def rows(names, objects):
+        for name, place in zip(names, objects, strict=True):
+            apart = np.abs(places - place)
+            for j in np.argsort(apart)[:40]:
+                bits, identity = 300 - 40 * apart[j], 100 - 8 * apart[j]
+                end = f"100\t0\t0\t1\t100\t1\t100\t1e-9\t{bits:.2f}\n"
+                yield f"{name}\tref{j}\t{identity:.2f}\t{end}"
+
+    (folder / "refs-vs-refs.tsv").write_text("".join(rows([f"ref{i}" for i in range(120)], places)))
+    names, new = [f"query{i}" for i in range(30)], 3.0 * rng.integers(3, size=30)
+    found = [i for i in range(30) if i % 10]
+    hits = rows([names[i] for i in found], new[found] + rng.normal(size=len(found)))
+    (folder / "queries-vs-refs.tsv").write_text("".join(hits))
+    (folder / "queries.fasta").write_text("".join(f">{name} text\nACGT\n" for name in names))
+
+
 def make_files(folder):
     """Write the files that the examples of `--help` read."""
     rng = np.random.default_rng(0)
@@ -60,6 +86,7 @@ def make_files(folder):
             name = "".join(x if rng.random() > 0.3 else rng.choice(list("xyz")) for x in stem)
             born = f"{2020 - age}-0{rng.integers(1, 9)}-1{rng.integers(9)}"
             writer.writerow([f"p{k}", f"{age + rng.normal() * 6:.3f}", group, name, born])
+    write_hits(folder, rng)
     points = np.concatenate([rng.normal(0, 1, (20, 2)), rng.normal(4, 1, (20, 2))])
     D = np.abs(points[:, None] - points[None]).sum(axis=2)
     np.savetxt(folder / "distances.csv", D, delimiter=",", fmt="%.17g")

@@ -1,7 +1,9 @@
 """`krein evaluate` and `krein demo`."""
 
 import json
+import re
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
@@ -190,3 +192,52 @@ class TestGroups:
         code, _, err = run("evaluate", "-", *table[1:], "--groups", "stem", input="a,b\n")
         assert code == 2
         assert "save the data to a file" in err
+
+
+class TestTaxonomy:
+    """Labels that are paths, some of them short, some of one object."""
+
+    @pytest.fixture
+    def tables(self, files):
+        rng = np.random.default_rng(0)
+        letters = {"a;b;c": "abc", "a;b;d": "abd", "a;e;f": "fgh", "a;e;g": "fgi"}
+        rows = [
+            f"{label},{''.join(rng.choice(list(letters[label]), 12))}"
+            for _ in range(12)
+            for label in letters
+        ]
+        (files / "known.csv").write_text("\n".join(["taxon,read", *rows, "a;e;z,fzfzfzhzfz"]))
+        short = [row.replace("a;e;f,", "a;e,") for row in rows[:16]] + ["x;y;z,qqqqqqqqqqqq"]
+        (files / "new.csv").write_text("\n".join(["taxon,read", *short]))
+        return ["--labels", "taxon", "--objects", "read", "--compare", "ikfd"]
+
+    def test_every_test_object_is_scored_at_the_ranks_of_its_label(self, tables, run):
+        options = ["known.csv", *tables, "--test", "new.csv"]
+        code, out, err = run("evaluate", *options, "--label-ranks", ";")
+        assert code == 0, err
+        assert "5 test objects of unknown classes are scored by rank only" in err
+        told = {line[:12].strip(): line[12:] for line in out.splitlines()}
+        unknown = "1 more without a training object of that name"
+        assert told["rank 1"].startswith("ikfd: 1 names, 16 objects, 100.0 % correct")
+        assert told["rank 2"].startswith("ikfd: 2 names, 16 objects, 100.0 % correct")
+        assert told["rank 3"].startswith("ikfd: 5 names, 12 objects, ")
+        assert all(unknown in told[f"rank {k}"] for k in (1, 2, 3))
+        assert "±" not in out
+        share = re.search(r"([\d.]+) % of ([\d,]+)", told["compared"])
+        assert float(share[1]) <= 100
+        assert share[2] == f"{(49 + 17) ** 2:,}"
+        code, out, err = run("evaluate", *options)
+        assert "left out    5 test objects of unknown classes: " in err
+
+    def test_a_class_of_one_object_is_held_out_too(self, tables, run):
+        code, out, err = run("evaluate", "known.csv", *tables, "--folds", "3", "--label-ranks", ";")
+        assert code == 0, err
+        assert "--class-weight" not in out
+        assert "leave" not in err
+        assert "1 of 5 classes has only one object: it counts for the ranks above" in err
+        told = {line[:12].strip(): line[12:] for line in out.splitlines()}
+        assert told["rank 2"].startswith("ikfd: 2 names, 49 objects, ")
+        assert told["rank 3"].startswith("ikfd: 5 names, 48 objects, ")
+        code, out, err = run("evaluate", "known.csv", *tables, "--folds", "3")
+        assert code == 1
+        assert 'score it at the ranks above, with --label-ranks ";"' in err

@@ -3,10 +3,12 @@
 import csv
 import io
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
 
+from krein.cli.reading import describe_single
 from krein.io import open_source
 
 PATTERN = ("--label-pattern", r"family=(\w+)")
@@ -149,3 +151,20 @@ def test_objects_are_compared_only_for_the_spectrum(files, run, monkeypatch):
         about = json.loads(run("inspect", "families.fasta", *PATTERN, "--json")[1])
     assert (about["signature"], about["negative_mass"]) == (None, None)
     assert run("inspect", "families.fasta", *PATTERN, "--spectrum", "--sample", "20")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("labels", "advice"),
+    [
+        (["a"] * 9 + ["b"] * 9 + ["c"], "leave them out with --min-class-size 2"),
+        (["a"] * 2 + [f"x{i}" for i in range(9)], "more objects of each would help"),
+        (["k;a"] * 2 + [f"k;x{i}" for i in range(9)], "it counts for the ranks above"),
+    ],
+)
+def test_the_advice_on_classes_of_one_object_depends_on_the_others(labels, advice):
+    counts = dict(Counter(labels))
+    alone = [name for name, n in counts.items() if n == 1]
+    told = describe_single(alone, counts)
+    assert told.startswith(f"{len(alone)} of {len(counts)} classes ha")
+    assert advice in told
+    assert ("leave" in told) == ("leave" in advice)

@@ -11,7 +11,7 @@ from krein import IKFD, IKQD, PCVM, KreinClassifier, load
 from krein.datasets import make_protein_families
 from krein.measures.features import Convolutions, NGrams
 
-X, Y = make_protein_families(120, random_state=0)
+X, Y = make_protein_families(120, n_families=3, random_state=0)
 Y = np.array([f"family {y}" for y in Y])
 MODELS = (
     KreinClassifier("smith-waterman"),

@@ -310,14 +310,6 @@ def test_ambiguous_and_novel_objects_are_unclassified_everywhere(
     assert f"{by_status['novel']} novel" in err
 
 
-def test_the_former_name_of_a_threshold_still_works(world, fitted, run):
-    new = predict(world, fitted, run, "--ambiguous-below", "0.999")[1]
-    assert "ambiguous" in new
-    code, old, err = predict(world, fitted, run, "--reject-below", "0.999")
-    assert (code, old) == (0, new)
-    assert "--reject-below is now --ambiguous-below" in err
-
-
 def test_text_for_a_model_of_numbers_is_one_error(world, fitted, run, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))

@@ -554,6 +554,7 @@ def test_a_model_without_evidence_gives_none(files, run):
     assert "evidence" not in found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 def test_the_page_in_a_browser(files, model, two_looks):
     sync_api = pytest.importorskip("playwright.sync_api")

@@ -70,6 +70,9 @@ def test_the_examples_of_help_work(name, run, shell, files):
         assert run(*fit)[0] == 0
         (files / "new.fasta.gz").write_bytes(gzip.compress((files / "new.fasta").read_bytes()))
     for line in examples(name):
+        if name == "predict" and "--queries" in line:
+            how = ["--hits", "--labels", "taxonomy.tsv", "-o", "model.krein", "--force"]
+            assert run("fit", "refs-vs-refs.tsv", *how)[0] == 0
         if "|" in line:
             done = shell(line, files)
             code, err = done.returncode, done.stderr
@@ -108,6 +111,7 @@ def slow_strings(folder):
             "-o", "model.krein"]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)],

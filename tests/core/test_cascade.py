@@ -186,18 +186,17 @@ def test_few_objects_are_not_ranked_by_weights_learned_from_them(monkeypatch):
     found, codes = opinions(5, n=60, quality=(1.0, 2.0))
     terms, costs = [[one] for one in found], [10.0, 50.0]
     cascade, folds = Cascade.learn(terms, codes, costs, 1e-4), np.arange(60) % 4 - 1
-    log_p, where = cascade.held_out(terms, codes, folds)
+    log_p = cascade.held_out(terms, codes, folds)
     for fold in range(3):
         rest, held = folds != fold, np.flatnonzero(folds == fold)
-        for i in held:
-            so_far = [term[rest] for look in terms[: where[i] + 1] for term in look]
-            a = fit_terms(so_far, codes[rest], n=60 * rest.sum() / 60).weights
-            scores = sum(b * one[i] for b, one in zip(a, found[: where[i] + 1], strict=True))
-            np.testing.assert_allclose(log_p[i], log_softmax(scores), atol=1e-9)
+        a = [fit_terms([one[rest] for one in found[:k]], codes[rest])[0] for k in (1, 2)]
+        first, second = (pooled(a[k], [one[held] for one in found[: k + 1]]) for k in (0, 1))
+        sure = cascade.confidence(first) >= cascade.looks[0].enough
+        np.testing.assert_allclose(log_p[held], np.where(sure[:, None], first, second), atol=1e-9)
     own, _ = cascade.run(60, 3, taken(terms))
     np.testing.assert_array_equal(log_p[folds == -1], own[folds == -1])
     monkeypatch.setattr("krein.core.cascade.CROSS_FITTED", 59)
-    np.testing.assert_array_equal(cascade.held_out(terms, codes, folds)[0], own)
+    np.testing.assert_array_equal(cascade.held_out(terms, codes, folds), own)
 
 
 def test_worth_is_that_of_a_cascade_cut_short():
@@ -281,4 +280,4 @@ def test_classes_that_are_all_alike_can_be_treated_as_one():
         rest = ~(near == codes[:, None]).any(axis=1)
         whole[rest] -= np.log(C - MANY)  # the class that stands for all others
         assert few.loss(np.array(a), parts, None) == pytest.approx(whole.mean(), rel=1e-9)
-    assert fit_terms([term, other], codes).weights.shape == (2,)
+    assert fit_terms([term, other], codes)[0].shape == (2,)

@@ -6,7 +6,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
-from krein.core.space import LandmarkCentre, double_centre, squared_dissimilarities
+from krein.core.space import (
+    LandmarkCentre,
+    LandmarkSpace,
+    double_centre,
+    squared_dissimilarities,
+)
 
 from ..market import build
 
@@ -65,3 +70,49 @@ def test_input_is_left_alone():
 def test_squared_dissimilarities_may_be_negative():
     K = build()[1].K
     assert squared_dissimilarities(K).min() < 0
+
+
+def training_centred(D2, L):
+    """−½ H D̃² H of all objects, with the Nyström matrix D̃² of whole squared dissimilarities."""
+    approximated = D2[:, L] @ np.linalg.pinv(D2[np.ix_(L, L)], rcond=1e-10) @ D2[L]
+    return double_centre(approximated)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(3, 9))
+def test_centring_on_all_objects_needs_their_landmark_columns_only(seed, m):
+    """Coordinates without row means have the inner products of the centred Nyström matrix of D²."""
+    rng = np.random.default_rng(seed)
+    D = np.abs(rng.normal(size=(30, 30))) + 1
+    D = (D + D.T) * (1 - np.eye(30))  # not a metric
+    L = rng.choice(30, m, replace=False)
+    space = LandmarkSpace.of(D[np.ix_(L, L)], "dissimilarity", row_means=False)
+    B = space.coordinates(D[:, L])
+    B -= B.mean(axis=0)
+    wanted = training_centred(D**2, L)
+    W = D[np.ix_(L, L)] ** 2
+    scale = np.abs(wanted).max() * np.linalg.cond(W) * np.linalg.cond(double_centre(W) + 1)
+    assert_allclose((B * space.signs) @ B.T, wanted, atol=1e-13 * scale)
+
+
+def test_with_all_objects_as_landmarks_both_centres_agree():
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    D = distances(X) + 1 - np.eye(12)
+    dense = double_centre(D**2)
+    for row_means in (True, False):
+        space = LandmarkSpace.of(D, "dissimilarity", row_means=row_means)
+        B = space.coordinates(D)
+        B -= B.mean(axis=0)
+        assert_allclose((B * space.signs) @ B.T, dense, atol=1e-9)
+
+
+def test_the_mean_distance_survives_only_without_row_means():
+    """Objects at the same directions but other heights: −½d² differs by a constant per row."""
+    rng = np.random.default_rng(1)
+    D2 = rng.uniform(1, 2, size=(5, 5))
+    D2 = (D2 + D2.T) * (1 - np.eye(5))
+    d2 = rng.uniform(1, 2, size=5)
+    pair = np.sqrt(np.stack([d2, d2 + 1]))
+    for row_means, same in ((True, True), (False, False)):
+        space = LandmarkSpace.of(np.sqrt(D2), "dissimilarity", row_means=row_means)
+        a, b = space.coordinates(pair)
+        assert np.allclose(a, b) == same

@@ -78,5 +78,5 @@ def test_positive_part_agrees_with_scikit_learn():
 @pytest.mark.parametrize("offset", [0.0, 1e6, 1e8])
 def test_a_constant_added_to_the_kernel_does_not_move_the_axes(offset):
     X = np.random.default_rng(0).normal(size=(40, 3)) * [5, 3, 1]
-    pca = IndefiniteKernelPCA(3, measure="precomputed", landmarks="all").fit(X @ X.T + offset)
+    pca = IndefiniteKernelPCA("precomputed", n_components=3, landmarks="all").fit(X @ X.T + offset)
     assert_allclose(pca.eigenvalues_, PCA(3).fit(X).singular_values_ ** 2, rtol=1e-4)

@@ -17,6 +17,7 @@ from krein.core.space import (
     signature,
     signed_eigen,
     squared_dissimilarities,
+    stable_rank,
 )
 
 from ..market import build, with_eigenvalues
@@ -259,3 +260,29 @@ def test_negative_definite(m):
     matrix = NystromMatrix(K, landmark_basis(K))
     assert_allclose(matrix.dense(), K)
     assert matrix.signature == (0, m, 0)
+
+
+def null_landmark(N=60, gap=1e-4):
+    """An indefinite matrix whose second landmark has almost no length, though K is not small."""
+    X = np.random.default_rng(0).normal(size=(N, 3))
+    X[0], X[1] = (5.0, 0.0, 0.0), (0.0, 1.0, 1.0 + gap)
+    return (X * [1.0, 1.0, -1.0]) @ X.T
+
+
+def test_a_landmark_whose_parts_cancel_is_beyond_the_stable_rank():
+    K = null_landmark()
+    plain = NystromMatrix(K[:, :2], landmark_basis(K[:2, :2]))
+    assert stable_rank(plain.gram, plain.basis.signs) == 1
+    kept = NystromMatrix(K[:, :2], landmark_basis(K[:2, :2], rank=1))
+    errors = [np.linalg.norm(nystrom.dense() - K) for nystrom in (plain, kept)]
+    assert errors[0] > 100 * np.linalg.norm(K) > 90 * errors[1]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 8))
+def test_a_psd_matrix_has_its_whole_rank(seed, m):
+    X = np.random.default_rng(seed).normal(size=(20, 5)) * np.logspace(0, -3, 5)
+    K = X @ X.T
+    nystrom = NystromMatrix(K[:, :m], landmark_basis(K[:m, :m]))
+    if (nystrom.basis.signs > 0).all():
+        assert stable_rank(nystrom.gram, nystrom.basis.signs) == len(nystrom.basis.signs)
+    assert stable_rank(np.diag([1.0, 100.0]), np.ones(2)) == 2

@@ -6,6 +6,7 @@ from scipy.stats import norm
 from krein.core.pcvm.published import (
     DIVERGED,
     MAX_CYCLES,
+    _Exact,
     _LowRank,
     _original_update,
     _run,
@@ -60,7 +61,7 @@ def test_large_versions_end_with_finite_weights_and_a_reason():
 class _Growing(_LowRank):
     """An update that multiplies the weights, as an indefinite kernel can."""
 
-    def weights(self, kept, m, t, v, rng):
+    def weights(self, kept, m, t, h, rng):
         return 1e9 * m
 
 
@@ -153,10 +154,55 @@ def test_the_large_update_uses_some_columns_of_upsilon():
     X = rng.normal(size=(260, 6))
     K1, t = X @ X[:12].T, np.sign(X[:, 0])
     kernel, kept = _LowRank(K1, K1[:12]), np.arange(0, 260, 2)
-    m, v = rng.random(len(kept)) + 0.2, rng.normal(size=len(kept))
-    found = kernel.weights(kept, m, t[kept], v, np.random.default_rng(5))
+    m, h = rng.random(len(kept)) + 0.2, rng.normal(size=260)
+    found = kernel.weights(kept, m, t[kept], h, np.random.default_rng(5))
     Phi = K1 @ np.linalg.pinv(K1[:12]) @ K1[kept].T * (t[kept] * m)
     Upsilon = Phi.T @ Phi + np.eye(len(kept))
     S = np.sort(np.random.default_rng(5).choice(len(kept), 2, replace=False))
     low = Upsilon[:, S] @ np.linalg.pinv(Upsilon[np.ix_(S, S)]) @ Upsilon[S]
-    np.testing.assert_allclose(found, m * (np.linalg.pinv(low, rcond=1e-9) @ (m * v)), rtol=1e-6)
+    wanted = m * (np.linalg.pinv(low, rcond=1e-9) @ (Phi.T @ h))
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def _indefinite(seed, N, m):
+    """Landmark columns of an indefinite kernel, and its whole Nyström matrix."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, m)) + np.where(np.arange(N) % 2, 1.0, -1.0)[:, None]
+    K1 = (X * np.where(np.arange(m) % 3, 1.0, -0.4)) @ X[:m].T / m
+    return K1, K1 @ np.linalg.inv(K1[:m]) @ K1.T
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_the_exact_update_inverts_the_whole_upsilon(seed, size):
+    """M Υ⁻¹ M Φᵀh with Υ = MΦᵀΦM + I of n×n, also if the weights are small or large."""
+    K1, K = _indefinite(seed, 150, 8)
+    assert np.linalg.eigvalsh(K1[:8]).min() < 0
+    rng = np.random.default_rng(seed)
+    kept = np.sort(rng.choice(150, 120, replace=False))
+    t, m, h = rng.choice([-1.0, 1.0], 150), size * (rng.random(120) + 0.2), rng.normal(size=150)
+    found = _Exact(K1, K1[:8]).weights(kept, m, t[kept], h, rng)
+    Phi, M = K[:, kept] * t[kept], np.diag(m)
+    wanted = M @ np.linalg.solve(M @ Phi.T @ Phi @ M + np.eye(120), M @ Phi.T @ h)
+    scale = np.abs(wanted).max()
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-9 * scale * max(size**2, 1))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_cycle_of_the_exact_form_is_that_of_the_dense_algorithm_on_the_nystrom_matrix(seed):
+    K1, K = _indefinite(seed, 150, 8)
+    t = np.where(np.arange(150) % 2, 1.0, -1.0)
+    fit = fit_published_nystrom(K1, K1[:8], t, np.random.default_rng(seed), exact=True)
+    weights, b, cycles = _by_definition(K, t, np.random.default_rng(seed))
+    assert fit.n_iter == cycles
+    np.testing.assert_allclose(K @ fit.weights, K @ weights, atol=1e-5)
+    np.testing.assert_allclose(fit.bias, b, atol=1e-6)
+
+
+def test_the_approximated_inverse_is_not_the_exact_one():
+    """A matrix of rank n/100 cannot contain the identity of n weights."""
+    K1, _ = _indefinite(0, 150, 8)
+    t, rng = np.where(np.arange(150) % 2, 1.0, -1.0), np.random.default_rng(0)
+    common = np.arange(150), np.ones(150), t, rng.normal(size=150), rng
+    exact, low = (kernel(K1, K1[:8]).weights(*common) for kernel in (_Exact, _LowRank))
+    assert np.linalg.norm(low - exact) > 0.5 * np.linalg.norm(exact)

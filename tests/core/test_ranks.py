@@ -158,7 +158,7 @@ def test_a_rank_of_single_classes_has_the_weights_of_the_classes(seed):
     pool, (rank,), evidence, codes, seen = learned(X, np.array(list("abc"))[codes])
     terms = seen[1].terms_at(rank, evidence)
     np.testing.assert_allclose(terms[0], seen[1].terms[0], rtol=1e-12)
-    weights = fit_terms(terms, codes).weights
+    weights = fit_terms(terms, codes)[0]
     np.testing.assert_array_equal(pool.looks[1].weights[0], weights)
     found, log_p = answered(pool, [rank], evidence, seen[1]), pooled(weights, terms)
     np.testing.assert_array_equal(found.nodes[:, 0, 0], log_p.argmax(axis=1))
@@ -222,7 +222,7 @@ def test_objects_with_short_labels_teach_only_the_ranks_they_have():
     terms = [term[keep] for term in seen[1].terms_at(ranks[1], evidence)]
     own = ranks[1].codes[codes][keep]
     known = np.bincount(own)[own] > 1
-    alone = fit_terms([term[known] for term in terms], own[known]).weights
+    alone = fit_terms([term[known] for term in terms], own[known])[0]
     np.testing.assert_allclose(pool.looks[1].weights[1], alone, rtol=1e-6)
 
 

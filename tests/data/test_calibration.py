@@ -12,7 +12,7 @@ from krein.estimators.fitting import SAMPLE_SIZE, CalibrationSample, stratified_
 
 from .conftest import equal_models, make_words
 
-N = 1500
+N = 1000
 GIVEN = np.arange(3, N, 37)
 MODELS = {
     "IKFD": IKFD("levenshtein", landmarks=GIVEN),
@@ -120,10 +120,10 @@ def test_left_out_scores_are_close_to_a_fit_without_the_object(
 def test_objects_of_weight_zero_have_no_effect(make, table, small_sample):
     _, words, labels = table
     weights = np.ones(N)
-    weights[100:900] = 0
+    weights[100:600] = 0
     wrong = labels.copy()
-    wrong[100:900] = "de"
-    landmarks = np.r_[0:100:5, 900:N:40]
+    wrong[100:600] = "de"
+    landmarks = np.r_[0:100:5, 600:N:30]
     options = {"landmarks": landmarks, "calibrate": True}
     one = make("levenshtein", **options).fit(words, labels, sample_weight=weights)
     other = make("levenshtein", **options).fit(words, wrong, sample_weight=weights)

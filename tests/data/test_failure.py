@@ -29,6 +29,8 @@ from krein.data.dask import DaskCollection, connect
 from krein.data.partitioned import EngineRows
 from krein.measures import get_measure
 
+pytestmark = pytest.mark.slow
+
 N = 1200
 WORDS, LABELS = make_words(N)
 CHOSEN = np.arange(3, N, 12)

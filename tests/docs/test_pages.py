@@ -1,8 +1,8 @@
-"""The code on the pages runs unchanged, and the pages agree about the project."""
+"""The Python on the pages runs as printed, and the pages agree about the project."""
 
 import re
+import runpy
 import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,41 +10,28 @@ from sklearn.model_selection import cross_val_score
 
 import krein
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted(
-    path
-    for path in (ROOT / "docs").rglob("*.md")
-    if not {"generated", "_build", "auto_examples"} & set(path.relative_to(ROOT).parts)
+from .pages import PAGES, ROOT, run_python, steps, words
+
+SLOW = {"scale.md": "starts a cluster", "python.md": "a five-minute page", "series.md": "another"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.slow] if path.name in SLOW else [], id=path.stem)
+        for path in PAGES
+        if steps(path, "python")
+    ],
 )
-
-
-def blocks(path):
-    return re.findall(r"^```python\n(.*?)^```", path.read_text(), re.DOTALL | re.MULTILINE)
-
-
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_code_on_a_page_is_python(path):
-    for code in blocks(path):
-        compile(code, str(path), "exec")
-
-
-def test_the_first_five_minutes_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    points = np.concatenate([rng.normal(0, 1, (20, 2)), rng.normal(5, 1, (20, 2))])
-    D = np.linalg.norm(points[:, None] - points, axis=2)
-    known = {"S": -D, "D": D, "S_new": -D[:5], "labels": np.repeat([0, 1], 20)}
-    first, *others = blocks(ROOT / "docs" / "start" / "first.md")
-    exec(first, known)
-    assert known["clf"].predict(["louse", "laus"]).tolist() == ["en", "de"]  # as the page says
-    for code in others:
-        exec(code, known)
-    assert (tmp_path / "languages.krein").exists()
-    assert known["clf"].predict(D[:5]).tolist() == [0] * 5
+def test_code_on_a_page_runs_in_its_order(path, tmp_path):
+    printed = run_python(path, tmp_path)
+    for (code, shown), output in zip(steps(path, "python"), printed, strict=True):
+        assert not shown or words(output) == words(shown), code
 
 
 def test_the_measure_of_the_guide_works():
-    code = next(c for c in blocks(ROOT / "docs" / "guide" / "measures.md") if "class Cosine" in c)
+    found = steps(ROOT / "docs" / "guide" / "measures.md", "python")
+    code = next(code for code, _ in found if "class Cosine" in code)
     known = {"__name__": "guide"}
     exec(code, known)
     rng = np.random.default_rng(0)
@@ -60,6 +47,22 @@ def test_the_version_is_stated_consistently():
     cited = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert cited is not None
     assert project["version"] == krein.__version__ == cited[1]
+
+
+def test_the_table_of_the_readme_is_that_of_the_results():
+    found = runpy.run_path(str(ROOT / "docs" / "readme_table.py"))
+    assert found["START"] + found["table"]() + found["END"] in (ROOT / "README.md").read_text(
+        "utf-8"
+    )
+
+
+def test_badges_say_what_the_project_says():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for name, wanted in (
+        ("python", project["requires-python"].removeprefix(">=") + " or newer"),
+        ("licence", project["license"].replace("BSD-3", "BSD 3")),
+    ):
+        assert f">{wanted}<" in (ROOT / "docs" / "images" / f"{name}.svg").read_text()
 
 
 def test_kept_results_contain_no_absolute_path():

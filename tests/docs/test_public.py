@@ -28,6 +28,7 @@ PARTS = {
     "landmarks",
     "measures",
     "model",
+    "neighbours",
     "reject",
     "report",
 }
@@ -93,19 +94,12 @@ def sections(cls):
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
-class TestEstimator:
-    def test_attributes_are_described(self, cls):
-        told = sections(cls)["Attributes"]
-        assert told
-        assert all(entry.type and entry.desc for entry in told)
-
-    def test_has_examples(self, cls):
-        assert sections(cls)["Examples"]
-
-    def test_see_also_names_what_exists(self, cls):
-        for names, _ in sections(cls)["See Also"]:
-            for name, _role in names:
-                assert name in krein.__all__
+def test_an_estimator_describes_itself(cls):
+    told = sections(cls)
+    assert told["Attributes"]
+    assert all(entry.type and entry.desc for entry in told["Attributes"])
+    assert told["Examples"]
+    assert all(name in krein.__all__ for names, _ in told["See Also"] for name, _role in names)
 
 
 @pytest.mark.parametrize("name", sorted(set(krein.__all__) - {c.__name__ for c in ESTIMATORS}))
@@ -151,36 +145,28 @@ def test_estimators_rules_and_measures_are_among_the_classes_to_create():
 
 
 @pytest.mark.parametrize("name", CREATED)
-class TestParameters:
-    def test_are_described_one_by_one_in_order(self, name):
-        cls = resolved(name)
-        told = sections(cls)["Parameters"]
-        assert [entry.name for entry in told] == list(inspect.signature(cls).parameters)
-        assert all(entry.type and entry.desc for entry in told)
-
-    def test_defaults_are_the_real_ones(self, name):
-        cls = resolved(name)
-        for entry in sections(cls)["Parameters"]:
-            told = default_told(cls, entry)
-            default = inspect.signature(cls).parameters[entry.name].default
-            assert (told, type(told)) == (default, type(default)), entry.name
-
-    def test_come_with_an_example(self, name):
-        assert sections(resolved(name))["Examples"]
+def test_parameters_are_described_in_order_with_their_defaults(name):
+    cls = resolved(name)
+    told, parameters = sections(cls), inspect.signature(cls).parameters
+    assert [entry.name for entry in told["Parameters"]] == list(parameters)
+    for entry in told["Parameters"]:
+        assert entry.type, entry.name
+        assert entry.desc, entry.name
+        found, default = default_told(cls, entry), parameters[entry.name].default
+        assert (found, type(found)) == (default, type(default)), entry.name
+    assert told["Examples"]
 
 
 @pytest.mark.parametrize("name", available())
-class TestMeasure:
-    def test_says_what_it_is(self, name):
-        assert sections(measure_class(name))["Summary"]
-
-    def test_see_also_names_what_the_reference_lists(self, name):
-        cls = measure_class(name)
-        for names, description in sections(cls)["See Also"]:
-            assert description
-            for other, _role in names:
-                assert other in NAMES or f"{cls.__module__}.{other}" in NAMES
-                assert other != cls.__name__
+def test_a_measure_says_what_it_is_and_names_what_the_reference_lists(name):
+    cls = measure_class(name)
+    told = sections(cls)
+    assert told["Summary"]
+    for names, description in told["See Also"]:
+        assert description
+        for other, _role in names:
+            assert other in NAMES or f"{cls.__module__}.{other}" in NAMES
+            assert other != cls.__name__
 
 
 def test_classes_that_are_not_created_are_documented():

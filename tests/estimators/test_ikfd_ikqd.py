@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, softmax
 from sklearn.datasets import load_iris, make_blobs
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_predict
 from threadpoolctl import threadpool_limits
@@ -389,7 +390,13 @@ def test_the_published_form_takes_a_stream_and_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "more", [{"calibrate": True}, {"priors": "uniform"}, {"class_weight": "balanced"}]
+    "more",
+    [
+        {"calibrate": True},
+        {"centre": "training"},
+        {"priors": "uniform"},
+        {"class_weight": "balanced"},
+    ],
 )
 def test_the_published_form_refuses_what_it_does_not_have(more):
     (name,) = more
@@ -397,3 +404,60 @@ def test_the_published_form_refuses_what_it_does_not_have(more):
         IKFD("elm", solver="paper", **more).fit(np.eye(6), [0, 1] * 3)
     with pytest.raises(ValueError, match="solver must be 'gaussian', 'paper' or 'paper-ridge'"):
         IKFD("elm", solver="published").fit(np.eye(6), [0, 1] * 3)
+
+
+def _objects_of_two_sizes(seed, n=90):
+    """Gaps between balls at random places: only the size tells the classes apart."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.uniform(size=(n, 3)), np.arange(n) % 2
+    D = np.linalg.norm(X[:, None] - X, axis=2) - 0.04 * (y[:, None] + y) + 0.1
+    return D * (1 - np.eye(n)), y
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_centred_on_the_training_objects_is_lda_on_the_columns(seed):
+    """Without shrinkage, a discriminant does not depend on the coordinates of the columns −½d²."""
+    D, y = _objects_of_two_sizes(seed)
+    L = np.arange(12)
+    clf = IKFD("precomputed-distance", landmarks=L, centre="training", shrinkage=0.0).fit(D, y)
+    E = D[:, L] ** 2
+    plain = LinearDiscriminantAnalysis(solver="lsqr").fit(E, y)
+    odds = (len(y) - 2) / len(y) * plain.decision_function(E)  # its covariance is divided by n
+    assert_allclose(clf.predict_proba(D)[:, 1], expit(odds), atol=1e-6)
+    same = IKFD("precomputed-distance", landmarks=L, shrinkage=0.0).fit(D, y)
+    assert np.abs(same.predict_proba(D) - clf.predict_proba(D)).max() > 0.1
+
+
+def test_with_all_objects_as_landmarks_the_centre_does_not_matter():
+    D, y = _objects_of_two_sizes(0, 40)
+    found = [
+        IKFD("precomputed-distance", landmarks="all", centre=centre).fit(D, y).predict_proba(D)
+        for centre in ("landmarks", "training")
+    ]
+    assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("model", [IKFD, IKQD])
+def test_contributions_of_training_centred_distances_add_up(model):
+    D, y = _objects_of_two_sizes(1)
+    clf = model("precomputed-distance", landmarks=np.arange(12), centre="training").fit(D, y)
+    (head,) = clf.model_.heads
+    values, baseline = D[:2, :12]
+    P = clf.predict_proba(D[:2])
+    odds = np.log(P[:, 1]) - np.log(P[:, 0])
+    found = head.contributions(values, baseline, 1, 0).sum()
+    assert found == pytest.approx(odds[0] - odds[1], rel=1e-6)
+
+
+def test_an_unknown_centre_is_refused():
+    D, y = _objects_of_two_sizes(0, 20)
+    with pytest.raises(ValueError, match="centre must be 'landmarks' or 'training'"):
+        IKFD("precomputed-distance", centre="mean").fit(D, y)
+
+
+@BOTH
+def test_a_training_centred_model_survives_its_file(cls, tmp_path):
+    D, y = _objects_of_two_sizes(2)
+    clf = cls("precomputed-distance", landmarks=np.arange(12), centre="training").fit(D, y)
+    clf.save(tmp_path / "m.krein")
+    assert_allclose(krein.load(tmp_path / "m.krein").predict_proba(D), clf.predict_proba(D))

@@ -215,7 +215,7 @@ def test_predictions_of_no_objects_are_empty(make):
 
 def test_a_transform_of_no_objects_is_empty():
     assert NystromMap("levenshtein", landmarks=[0, 4]).fit(WORDS).transform([]).shape[0] == 0
-    embedding = PseudoEuclideanEmbedding(1, measure="levenshtein", landmarks=[0, 4]).fit(WORDS)
+    embedding = PseudoEuclideanEmbedding("levenshtein", n_components=1, landmarks=[0, 4]).fit(WORDS)
     assert embedding.transform([]).shape == (0, 1)
 
 
@@ -512,3 +512,43 @@ def test_integers_that_are_too_large_are_named(measure, one, where):
     with pytest.raises(RefusedObject, match="contains an integer beyond") as refused:
         IKFD(measure, landmarks="all").fit(X, LANGUAGES)
     assert refused.value.row == where
+
+
+@pytest.mark.parametrize("make", [IKFD, KreinClassifier])
+def test_columns_of_precomputed_frames_must_be_those_of_fit(make):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    names = [f"object {i}" for i in range(60)]
+    D = pd.DataFrame(np.linalg.norm(X[:, None] - X, axis=2), columns=names)
+    clf = make("precomputed-distance", landmarks=np.arange(0, 60, 4)).fit(D, X[:, 0] > 0)
+    expected = clf.predict_proba(D.to_numpy())
+    np.testing.assert_array_equal(clf.predict_proba(D), expected)
+    with pytest.raises(ValueError, match=r"column 0 of X is 'object 59', but 'object 0' in fit"):
+        clf.predict(D[names[::-1]])
+    if make is IKFD:  # values to the landmarks alone
+        some = [names[i] for i in clf.landmarks_]
+        np.testing.assert_allclose(clf.predict_proba(D[some]), expected)
+        with pytest.raises(ValueError, match=r"in the order of the training objects"):
+            clf.predict(D[some[::-1]])
+
+
+def test_a_file_is_scored(tmp_path):
+    clf = KreinClassifier("levenshtein").fit(WORDS, [len(word) % 2 for word in WORDS])
+    path = tmp_path / "words.txt"
+    path.write_text("\n".join(WORDS) + "\n")
+    truth = [len(word) % 2 for word in WORDS]
+    assert clf.score(path, truth) == clf.score(WORDS, truth)
+
+
+def test_tags_say_what_the_measure_compares():
+    words = KreinClassifier("levenshtein").__sklearn_tags__().input_tags
+    assert (words.one_d_array, words.two_d_array, words.string) == (True, False, True)
+    vectors = KreinClassifier("euclidean").__sklearn_tags__().input_tags
+    assert (vectors.two_d_array, vectors.pairwise) == (True, False)
+    assert KreinClassifier("precomputed").__sklearn_tags__().input_tags.pairwise
+
+
+def test_an_option_of_the_estimator_is_not_one_of_the_measure():
+    clf = KreinClassifier("levenshtein", measure_params={"symmetrize": True})
+    with pytest.raises(ValueError, match="symmetrize belongs to the estimator"):
+        clf.fit(WORDS, [len(word) % 2 for word in WORDS])

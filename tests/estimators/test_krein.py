@@ -345,14 +345,14 @@ def test_with_groups_all_objects_are_held_out_or_a_sample_of_every_class(monkeyp
 
 def test_heads_that_cannot_pay_are_left_out():
     rng = np.random.default_rng(0)
-    means = 3 * rng.normal(size=(110, 8))
-    y = np.repeat(np.arange(110), 3)
-    X = means[y] + rng.normal(size=(330, 8))
+    means = 3 * rng.normal(size=(40, 8))
+    y = np.repeat(np.arange(40), 3)
+    X = means[y] + rng.normal(size=(120, 8))
     clf = KreinClassifier("manhattan").fit(X, y)
     assert [reason.partition(":")[0] for reason in clf.dropped_heads_] == ["ikqd"]
     assert len(clf.model_.heads) == 2
-    P = clf.predict_proba(means + rng.normal(size=(110, 8)))
-    assert (P.argmax(axis=1) == np.arange(110)).mean() > 0.85
+    P = clf.predict_proba(means + rng.normal(size=(40, 8)))
+    assert (P.argmax(axis=1) == np.arange(40)).mean() > 0.85
     np.testing.assert_allclose(P.sum(axis=1), 1)
 
 

@@ -195,7 +195,7 @@ def test_grown_landmarks():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"solver": "sgd"}, "solver must be 'em' or 'paper'"),
+        ({"solver": "sgd"}, "solver must be 'em', 'paper' or 'paper-exact'"),
         ({"n_basis": 151}, "n_basis=151 is out of range for 150 objects"),
         ({"n_basis": "some"}, "n_basis must be a number"),
         ({"multiclass": "x"}, "'joint' or 'ovr'"),
@@ -279,15 +279,18 @@ def test_threads_that_share_a_pass_do_not_change_results(multiclass, monkeypatch
     assert_array_equal(found[0], found[2])
 
 
-@pytest.mark.parametrize("landmarks", ["all", np.arange(0, 160, 4)])
+@pytest.mark.parametrize(
+    ("landmarks", "solver"),
+    [("all", "paper"), (np.arange(0, 160, 4), "paper"), (np.arange(0, 160, 4), "paper-exact")],
+)
 @pytest.mark.filterwarnings("ignore:the published PCVM did not converge")
-def test_one_against_rest_as_published_fits_a_model_for_each_class(landmarks):
+def test_one_against_rest_as_published_fits_a_model_for_each_class(landmarks, solver):
     """Each column of weights is the published PCVM of one class against the rest, in turn."""
     labels = np.arange(160) % 4
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(160, 2)) + 4 * np.array([[0, 0], [1, 0], [0, 1], [1, 1]])[labels]
     K = np.exp(-0.1 * ((Z[:, None] - Z[None]) ** 2).sum(axis=2))
-    options = {"landmarks": landmarks, "solver": "paper", "random_state": 0}
+    options = {"landmarks": landmarks, "solver": solver, "random_state": 0}
     clf = PCVM("precomputed", multiclass="ovr", **options).fit(K, labels)
     assert clf.dual_coef_.shape[1] == 4
     start = np.random.default_rng(0)  # one stream of random numbers for all classes
@@ -299,7 +302,8 @@ def test_one_against_rest_as_published_fits_a_model_for_each_class(landmarks):
             fit = fit_published(K, t, start)
             approximation = K
         else:
-            fit = fit_published_nystrom(K[:, L], K[np.ix_(L, L)], t, start)
+            exact = solver == "paper-exact"
+            fit = fit_published_nystrom(K[:, L], K[np.ix_(L, L)], t, start, exact=exact)
             approximation = K[:, L] @ np.linalg.pinv(K[np.ix_(L, L)], rcond=1e-10) @ K[L]
         expected[:, c] = approximation @ fit.weights + fit.bias
         kept |= set(fit.kept.tolist())

@@ -337,7 +337,7 @@ def test_random_objects_of_any_length_are_not_called_known(measure, make, n):
     random = [made_up(X[:n], t * usual, rng) for t in times for _ in range(50)]
     called_known = clf.assess(random)["status"] == "known"
     assert called_known.mean() <= 0.02
-    assert (without_sizes(clf).assess(random)["status"] == "known").mean() > 0.05
+    assert (without_sizes(clf).assess(random)["status"] == "known").mean() > 0.02
     new = clf.assess(X[n:])
     assert (new["status"] == "known").mean() > 0.75
     assert (new["novelty"] <= 0.05).mean() < 0.1

@@ -14,7 +14,7 @@ from krein.compare import open_pairs
 from krein.estimators.secondlook import FEWEST, FEWEST_RANDOM
 from krein.evaluation import AVAILABLE, evaluate
 from krein.evaluation.heldout import log_losses, reliability
-from krein.evaluation.result import MAPPED, _shown
+from krein.evaluation.result import MAPPED, _as_others, shown_objects
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*have a near-duplicate")  # short words have some
 
@@ -115,7 +115,7 @@ def test_figures_agree_with_scikit_learn():
     ]
     np.testing.assert_allclose(model.fold_log_loss, losses)
     assert model.confusion.sum() == 180
-    assert np.trace(model.confusion) == model.right.sum()
+    assert model.confusion.trace() == model.right.sum()
 
 
 def test_the_summary_is_json():
@@ -192,12 +192,24 @@ def test_a_map_of_many_keeps_landmarks_and_errors():
     errors = np.zeros(10_000, dtype=bool)
     errors[::7] = True
     landmarks = np.arange(3, 10_000, 100)
-    shown = _shown(10_000, landmarks, errors, np.random.default_rng(0))
+    shown = shown_objects(10_000, landmarks, errors, np.random.default_rng(0))
     assert len(shown) == MAPPED
     assert np.isin(landmarks, shown).all()
     assert np.isin(np.flatnonzero(errors), shown).all()
-    everyone_wrong = _shown(10_000, landmarks, ~errors, np.random.default_rng(0))
+    everyone_wrong = shown_objects(10_000, landmarks, ~errors, np.random.default_rng(0))
     assert len(everyone_wrong) == MAPPED
+
+
+def test_a_landmark_is_mapped_like_an_object_that_resembles_it():
+    rng = np.random.default_rng(0)
+    values = rng.uniform(1, 2, (9, 3))
+    rows, landmarks = np.array([1, 2, 4, 5, 7, 8, 9, 11, 12]), np.array([2, 6, 11])
+    values[1, 0] = values[7, 2] = 0.0  # to themselves; object 6 is not on the map
+    values[5] = values[1] + [1.5, 0.01, 0.01]  # like the first landmark, by the others
+    found = _as_others(values, rows, landmarks)
+    assert found[1, 0] == values[5, 0]
+    changed = np.argwhere(found != values).tolist()
+    assert changed == [[1, 0], [7, 2]]
 
 
 class TestReliability:
@@ -267,3 +279,88 @@ def test_test_objects_are_predicted_by_one_model():
         evaluate(list(X), y, ["ikfd"], test=(list(new), ["b"] * 10 + ["c"]), **options)
     with pytest.raises(ValueError, match="cannot be given for a matrix"):
         evaluate(X @ X.T, y, ["ikfd"], measure="precomputed", test=((X @ X.T)[:2], ["a", "b"]))
+
+
+def by_hand(P, classes, labels, rank, above=0.9):
+    """Return the share of objects that are correct at a rank, and that of unknown ones answered.
+
+    The names of a rank are the first parts of labels that are long enough.
+    """
+    nodes = sorted({";".join(c.split(";")[:rank]) for c in classes if c.count(";") >= rank - 1})
+    Q = np.array(
+        [[P[i, [c.startswith(n) for c in classes]].sum() for n in nodes] for i in range(len(P))]
+    )
+    right, unknown = [], []
+    for q, label in zip(Q, labels, strict=True):
+        if label.count(";") < rank - 1:
+            continue
+        true = ";".join(label.split(";")[:rank])
+        if true in nodes:
+            right.append(nodes[int(q.argmax())] == true)
+        else:
+            unknown.append(q.max() >= above)
+    return np.mean(right), len(right), len(unknown), np.mean(unknown) if unknown else None
+
+
+def test_objects_are_scored_at_the_ranks_that_their_labels_have():
+    paths = np.array(["land;stone", "water;river", "water;cloud"])[np.arange(180) % 3]
+    train, test = np.arange(120), np.arange(120, 180)
+    labels = paths.copy()
+    labels[121:180:9] = "water"  # known to the first rank
+    labels[120:180:12] = "land;sand"  # of a class without training objects
+    labels[125] = "fire;ash"
+    words = [WORDS[i] for i in test]
+    options = {"measure": "levenshtein", "label_ranks": ";", "landmarks": "all"}
+    found = evaluate(
+        [WORDS[i] for i in train], paths[train], ["ikfd"], test=(words, labels[test]), **options
+    )
+    model = found.models["ikfd"]
+    known = np.isin(labels[test], paths)
+    assert found.labels.tolist() == labels[test][known].tolist()
+    assert found.names == [f"row {i}" for i in np.flatnonzero(known)]
+    clf = IKFD("levenshtein", landmarks="all", calibrate=True, random_state=0)
+    P = clf.fit([WORDS[i] for i in train], paths[train]).predict_proba(words)
+    np.testing.assert_allclose(model.probabilities, P[known], atol=1e-8)
+    for told in model.by_rank(";", 0.9):
+        right, n, unknown, answered = by_hand(P, clf.classes_.tolist(), labels[test], told["rank"])
+        assert (told["objects"], told["unknown"]) == (n, unknown)
+        assert told["accuracy"] == pytest.approx(right)
+        assert told["answered_unknown"] == answered
+    with pytest.raises(ValueError, match="test objects belong to classes without"):
+        evaluate(WORDS, paths, ["ikfd"], test=(words, labels[test]), measure="levenshtein")
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(180) // 2])
+def test_a_class_of_one_object_is_scored_above_it(groups):
+    paths = np.array(["land;stone", "water;river", "water;cloud"])[np.arange(180) % 3]
+    paths[[4, 5]] = "water;lake", "fire;ash"  # alone in their class, and in the first rank too
+    options = {"measure": "levenshtein", "folds": 3, "groups": groups}
+    found = evaluate(WORDS, paths, ["krein", "knn"], label_ranks=";", **options)
+    assert len(found.classes) == 5
+    for model in found.models.values():
+        assert len(model.labels) == 178
+        first, leaf = model.by_rank(";", 0.9)
+        assert (first["objects"], first["unknown"]) == (179, 1)
+        assert (leaf["objects"], leaf["unknown"]) == (178, 2)
+        assert leaf["accuracy"] == model.right.mean()
+        held = model.rank_only
+        columns = np.searchsorted(model.classes, held.labels)
+        assert held.labels.tolist() == ["water;lake", "fire;ash"]
+        assert held.probabilities[[0, 1], columns].tolist() == [0, 0]  # they were not learned
+        np.testing.assert_allclose(held.probabilities.sum(axis=1), 1)
+    if groups is None:
+        with pytest.raises(ValueError, match="class 'fire;ash' has one object"):
+            evaluate(WORDS, paths, ["knn"], **options)
+
+
+def test_a_shorter_label_is_no_answer_at_a_deeper_rank():
+    paths = np.array(["land;stone", "water;river", "water"])[np.arange(180) % 3]
+    found = evaluate(WORDS, paths, ["ikfd"], measure="levenshtein", folds=3, label_ranks=";")
+    model = found.models["ikfd"]
+    first, leaf = model.by_rank(";", 0.9)
+    assert (first["objects"], first["nodes"], leaf["objects"], leaf["nodes"]) == (180, 2, 120, 2)
+    full = np.char.count(paths, ";") == 1
+    P = model.probabilities[full][:, [0, 2]]  # land;stone, water;river
+    assert leaf["accuracy"] == np.mean(P.argmax(axis=1) == (paths[full] == "water;river"))
+    P = model.probabilities[:, 1:].sum(axis=1)
+    assert first["accuracy"] == np.mean((P > 0.5) == np.char.startswith(paths, "water"))

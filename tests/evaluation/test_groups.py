@@ -12,9 +12,11 @@ from krein.evaluation import evaluate
 from krein.evaluation.groups import (
     LANDMARKS,
     NEARBY,
+    NearCopies,
     _landmarks,
     find_groups,
     identity_groups,
+    keep_together,
     near_copies,
     split_folds,
 )
@@ -154,6 +156,15 @@ def test_near_duplicates_in_other_folds_are_warned_about_with_their_share(everyt
         grouped = evaluate(sequences + copies, labels, models, groups="identity:0.9", **options)
     assert grouped.near_copies.share == 0
     assert grouped.groups.max() + 1 == 150
+
+
+def test_the_advice_on_near_duplicates_depends_on_the_groups_in_use():
+    found = NearCopies(0.1, 100)
+    for groups in (None, "identity:0.95"):
+        assert "groups='identity:0.9'" in keep_together(found, groups)
+    for groups in ("identity:0.4", "cdr3:0.8"):
+        assert "use a lower threshold" in keep_together(found, groups)
+    assert keep_together(found, "given") == "put near-duplicates into the same of your groups"
 
 
 def test_near_duplicates_are_not_searched_among_vectors_or_without_a_scale():

@@ -8,7 +8,13 @@ from sklearn.metrics import roc_auc_score
 
 from krein import KreinClassifier
 from krein.evaluation import evaluate
-from krein.evaluation.heldout import FEWEST, MOST_CLASSES, SAMPLED, log_losses, sample_for_unknown
+from krein.evaluation.heldout import (
+    FEWEST_UNKNOWN,
+    MOST_UNKNOWN,
+    UNKNOWN,
+    log_losses,
+    sample_for_unknown,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* have a near-duplicate")
 
@@ -112,9 +118,9 @@ def test_the_sample_is_balanced():
     codes = np.repeat([0, 1, 2], [1000, 300, 3])
     chosen = sample_for_unknown(codes, 0)
     counts = np.bincount(codes[chosen])
-    assert counts.tolist() == [SAMPLED // 3, SAMPLED // 3]
+    assert counts.tolist() == [UNKNOWN // 3, UNKNOWN // 3]
     many = np.arange(3000) % 300
     counts = np.bincount(many[sample_for_unknown(many, 0)], minlength=300)
-    assert (counts > 0).sum() == MOST_CLASSES
-    assert counts.max() == FEWEST
+    assert (counts > 0).sum() == MOST_UNKNOWN
+    assert counts.max() == FEWEST_UNKNOWN
     assert len(sample_for_unknown(np.arange(4), 0)) == 0

@@ -317,6 +317,7 @@ def test_three_gaussians_of_the_paper():
     assert blind.fit(X[::2], labels[::2]).score(X[1::2], labels[1::2]) < 0.97
 
 
+@pytest.mark.filterwarnings("ignore:the approximation is unstable")
 @pytest.mark.parametrize("measure", ["precomputed", "precomputed-distance", "elm"])
 def test_nystrom_map_gives_the_approximation(measure):
     X, codes = points()

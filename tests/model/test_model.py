@@ -51,21 +51,22 @@ def held_out():
     return of
 
 
-@pytest.mark.parametrize("fdr", [0.05, 0.1])
-def test_selected_labels_are_wrong_at_most_as_often_as_allowed(fdr):
+def test_selected_labels_are_wrong_at_most_as_often_as_allowed():
     """The bound holds in expectation over training sets, so it takes many of them."""
+    fdrs = np.array([0.05, 0.1])
     shares, errors = [], []
     for seed in range(40):
         X, y = blobs(400, seed)
         clf = CALIBRATED["IKFD"](landmarks=np.arange(0, 400, 16)).fit(distances(X, X), y)
         X_new, y_new = blobs(500, 1000 + seed)
         D = distances(X_new, X)
-        wrong, trusted = clf.predict(D) != y_new, clf.select(D, fdr)
-        shares.append(wrong[trusted].sum() / max(1, trusted.sum()))
+        wrong, trusted = clf.predict(D) != y_new, [clf.select(D, fdr) for fdr in fdrs]
+        shares.append([wrong[some].sum() / max(1, some.sum()) for some in trusted])
         errors.append(wrong.mean())
-    assert np.mean(errors) > 1.5 * fdr  # so that selection matters
-    assert np.mean(shares) <= fdr + 3 * np.std(shares) / np.sqrt(len(shares))
-    assert np.mean(shares) >= fdr / 2
+    assert np.mean(errors) > 1.5 * fdrs.max()  # so that selection matters
+    share, spread = np.mean(shares, axis=0), np.std(shares, axis=0)
+    assert (share <= fdrs + 3 * spread / np.sqrt(len(shares))).all()
+    assert (share >= fdrs / 2).all()
 
 
 @ALL
@@ -222,7 +223,7 @@ def test_a_model_from_a_file_gives_the_same_answers(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "estimator", [NystromMap("manhattan"), IndefiniteKernelPCA(2, measure="elm")], ids=str
+    "estimator", [NystromMap("manhattan"), IndefiniteKernelPCA("elm", n_components=2)], ids=str
 )
 def test_a_map_from_a_file_gives_the_same_vectors(estimator, tmp_path):
     X, _ = blobs(100, 0)
@@ -265,15 +266,3 @@ def test_wrong_arguments_are_named(call, message):
     X, y = blobs(100, 0)
     with pytest.raises(ValueError, match=message):
         call(IKFD("manhattan", calibrate=True).fit(X, y), X[:2])
-
-
-@pytest.mark.parametrize("make", [IKFD, PCVM, KreinClassifier, NystromMap])
-def test_old_names_of_the_counts_still_work(make):
-    X, y = blobs(60, 0)
-    clf = make("manhattan").fit(X, y)
-    for old, new in (
-        ("kernel_evaluations_", "comparisons_to_fit_"),
-        ("kernel_reused_", "comparisons_reused_"),
-    ):
-        with pytest.warns(FutureWarning, match=f"{old} is now called {new}"):
-            assert getattr(clf, old) == getattr(clf, new)

@@ -8,7 +8,7 @@ import pytest
 from krein import IKFD
 from krein.core.space import double_centre
 from paper.folds import TIMES, Plan, Unit, evaluate, measure, read, splits, write
-from paper.methods import SOLVERS, Fold, choose
+from paper.methods import Fold, choose, solvers
 from paper.sets import SOURCES, Data, available, fewer, prepare
 
 PLAN = Plan(objects=60, folds=3, jobs=1, told="test")
@@ -81,7 +81,7 @@ def test_rules_choose_as_many_landmarks_as_meb(tmp_path):
 
 
 def test_all_solvers_have_the_same_landmarks_and_test_objects(ball):
-    methods = [f"{f}:meb:{s}" for f in ("ikfd", "pcvm") for s in SOLVERS]
+    methods = [f"{f}:meb:{s}" for f in ("ikfd", "pcvm") for s in solvers(f, "meb")]
     rows = evaluate(ball, methods, 1, 3)
     assert [row["method"] for row in rows] == methods
     assert len({row["landmarks"] for row in rows}) == 1

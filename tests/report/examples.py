@@ -13,6 +13,13 @@ from krein.evaluation.result import Duplicates, ObjectMap, PairCount
 HOSTILE = "</script><script>document.title='broken'</script><img src=http://127.0.0.1:9/x>\"'&"
 
 
+def taxon(c, n):
+    """Return the path of a species: about the fourth root of `n` names at each of four ranks."""
+    k = round(n**0.25) + 1
+    upper, order, family = f"k__Kingdom{c // k**3:02d}", c // k**2, c // k
+    return f"{upper};o__Order{order:04d};f__Family{family:05d};s__Species_of_{c:06d}"
+
+
 def made_up(
     n=120,
     n_classes=3,
@@ -25,12 +32,24 @@ def made_up(
     grown=True,
     seed=0,
     shown=None,
+    ranked=False,
+    sure=2.0,
 ):
-    """Return an evaluation of `n` objects; with `hostile`, names and labels contain markup."""
+    """Return an evaluation of `n` objects; with `hostile`, names and labels contain markup.
+
+    With `ranked`, labels are paths, and every fifth object is taken for its neighbour. The larger
+    `sure`, the less certain are the models.
+    """
     rng = np.random.default_rng(seed)
+    digits = max(2, len(str(n_classes - 1)))
     classes = np.array(
-        [f"{HOSTILE}{c:02d}" if hostile else f"Family_{c:02d}+Long_Name" for c in range(n_classes)]
+        [
+            f"{HOSTILE}{c:02d}" if hostile else f"Family_{c:0{digits}d}+Long_Name"
+            for c in range(n_classes)
+        ]
     )
+    if ranked:
+        classes = np.array([taxon(c, n_classes) for c in range(n_classes)])
     codes = np.arange(n) % n_classes
     labels = classes[codes]
     folds = rng.permutation(n) % 4
@@ -49,7 +68,7 @@ def made_up(
         np.array([0.0, 0.5, 1.0, 0.2]),
         n,
     )
-    every = np.arange(n_classes)
+    every = np.arange(min(n_classes, 100))  # as in an evaluation
     unknown = UnknownClasses(
         every, 1 - 0.4 * every / n_classes, 1 - 0.9 * every / n_classes, every[::-1].copy(), n
     )
@@ -64,8 +83,9 @@ def made_up(
     suspect = SuspectLabel(3, 0.01, 1, 0.98, (4, 5, 6))
     models = {}
     for k in range(n_models):
-        P = rng.dirichlet(np.ones(n_classes), size=n) * (0.0 if perfect else 2.0 + 0.4 * k)
-        P[np.arange(n), codes] += 1
+        P = rng.dirichlet(np.ones(n_classes), size=n) * (0.0 if perfect else sure + 0.4 * k)
+        confused = ranked & (np.arange(n) % 5 == 0)
+        P[np.arange(n), np.where(confused, (codes + 1 + codes % 40) % n_classes, codes)] += 1
         P /= P.sum(axis=1, keepdims=True)
         name = f"{HOSTILE} model {k}" if hostile else f"model {k}"
         models[name] = ModelResult(
@@ -96,9 +116,10 @@ def made_up(
         classes=classes,
         folds=folds,
         models=models,
-        pairs=PairCount(0 if given else n * 25, 0, 0.0 if given else 2.0, given),
+        pairs=PairCount(n * n, 0 if given else n * 25, 0, 0.0 if given else 2.0, given),
         spectrum=SpectrumEstimate(signature(lam), negative_mass(lam), n, n, np.sort(lam)),
         duplicates=Duplicates([np.array([0, 1])], 1),
+        ranks=(";", 0.9) if ranked else None,
         map=ObjectMap(objects, xy, landmarks, next(iter(models)), 9, 2, "t-SNE"),
         settings={
             "measure": HOSTILE if hostile else "smith-waterman",

@@ -13,7 +13,10 @@ from .examples import HOSTILE, made_up
 
 CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser")) if p), None)
 pytest.importorskip("playwright", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
+]
 
 QUIET = [
     "--headless",
@@ -200,3 +203,26 @@ def test_it_prints(opened, tmp_path):
     page.pdf(path=tmp_path / "report.pdf", format="A4")
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
     assert os.path.getsize(tmp_path / "report.pdf") > 20_000
+
+
+def test_7000_classes_can_be_looked_at_and_searched(opened):
+    page = opened(made_up(n=700, n_classes=7000, ranked=True, sure=0.3))
+    assert page.locator("*").count() < 30_000
+    rows = page.locator("#class-rows tr")
+    assert rows.count() == 30
+    assert page.locator("#class-count").inner_text().startswith("7,000 classes")
+    page.fill("#find-class", "species_of_0000")
+    assert page.locator("#class-count").inner_text().startswith("100 classes")
+    page.fill("#find-class", "s__Species_of_000011")  # that 5 is taken for
+    assert rows.count() == 1
+    assert rows.locator("td").all_inner_texts() == ["1", "100 %", "50 %", "–"]
+    page.fill("#find-class", "s__Species_of_000005")
+    name = "s__Species_of_000011"
+    assert rows.locator("td").all_inner_texts() == ["1", "0 %", "–", name]
+    page.fill("#find-class", "s__Species_of_006999")  # without an object
+    assert rows.locator("td").all_inner_texts() == ["0", "–", "–", "–"]
+    assert page.locator("#only option").count() == 1 + 7  # kingdoms
+    page.select_option("#only", "0")
+    assert page.locator("#points circle:not(.off)").count() == 700
+    point_at(page, 5)
+    assert "f__Family00000;s__Species_of_000005, predicted as" in page.locator("#tip").inner_text()

@@ -10,12 +10,15 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
+from krein.core.ranks import Ranks
 from krein.evaluation import evaluate
 from krein.evaluation.heldout import Reliability
 from krein.evaluation.result import Duplicates
 from krein.report import render_report, write_report
 from krein.report.charts import (
+    LETTER,
     chosen_point,
     growth_chart,
     look_charts,
@@ -27,7 +30,8 @@ from krein.report.charts import (
     spectrum_chart,
     wilson_interval,
 )
-from krein.report.content import breakable, report_content
+from krein.report.confusion import MOST, class_figures, confusion_matrix, matrices_by_rank
+from krein.report.content import CONFIDENT, breakable, headline, paired_difference, report_content
 from krein.report.objectmap import (
     COLOURS,
     _overlap,
@@ -41,6 +45,8 @@ from krein.report.page import embedded
 from .examples import HOSTILE, made_up
 
 VOID = {"meta", "br", "wbr", "input", "img", "link", "circle", "path"}
+
+SLOW_SEEDS = [pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2)]
 
 
 class Reader(HTMLParser):
@@ -89,6 +95,9 @@ CORNERS = {
     "no growth": {"grown": False},
     "a part of the objects on the map": {"n": 300, "shown": 80},
     "hostile": {"hostile": True},
+    "many classes": {"n": 300, "n_classes": 200},
+    "many classes with ranks": {"n": 300, "n_classes": 200, "ranked": True},
+    "most classes without an object": {"n": 50, "n_classes": 90, "perfect": True},
 }
 
 
@@ -193,15 +202,33 @@ def test_an_impossible_threshold_is_refused():
 
 class TestLists:
     def test_surprising_objects_are_wrong_and_surest_first(self):
-        evaluation = made_up(n=200, seed=3)
+        evaluation = made_up(n=300, n_classes=4, ranked=True, sure=0.2)
         for model, told in zip(
             evaluation.models.values(), content(evaluation)["models"], strict=True
         ):
             listed = told["surprising"]
             sure = [row["p"] for row in listed]
             assert sure == sorted(sure, reverse=True)
+            assert min(sure) >= CONFIDENT
             assert all(row["first"] != row["true"] for row in listed)
             assert max(model.probabilities[~model.right].max(axis=1)) == sure[0]
+
+    def test_an_error_without_confidence_is_no_surprise(self):
+        evaluation = made_up(n=200, seed=3)
+        told = content(evaluation)["models"][0]
+        assert told["errors"] > 0
+        assert told["surprising"] == []
+        text = render_report(evaluation)
+        assert "There are none: the most probable wrong label has" in text
+
+    def test_no_object_is_in_both_lists(self):
+        for sure in (0.1, 0.5, 2.0):
+            for told in content(made_up(n=60, ranked=True, sure=sure))["models"]:
+                confident, doubtful = (
+                    {row["name"] for row in told[name]} for name in ("surprising", "doubtful")
+                )
+                assert not confident & doubtful
+                assert all(row["p"] < CONFIDENT for row in told["doubtful"])
 
     def test_doubtful_objects_have_the_smallest_margins(self):
         evaluation = made_up(n=200, seed=4)
@@ -216,7 +243,10 @@ class TestLists:
         counts = [row["count"] for row in told["confusions"]]
         assert counts == sorted(counts, reverse=True)
         assert counts[0] == max(
-            cell["count"] for row in told["confusion"] for cell in row["cells"] if not cell["right"]
+            cell["count"]
+            for row in told["matrix"]["rows"]
+            for cell in row["cells"]
+            if not cell["right"]
         )
 
 
@@ -288,7 +318,7 @@ class TestMap:
             assert (drawn.xy <= [drawn.width, drawn.height]).all()
 
     @pytest.mark.parametrize("n_classes", [3, 12, 30, 60, 99])
-    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize("seed", [0, *SLOW_SEEDS])
     def test_names_do_not_overlap_on_a_screen_or_a_phone(self, n_classes, seed):
         drawn = self.drawn(n_classes, seed=seed)
         for labels, letter in (
@@ -481,3 +511,152 @@ def test_the_worth_of_each_part_is_in_one_place():
         "+ second look": ["10\u00a0%", "17", "0.210"],
     }
     assert "What each part is worth" not in render_report(made_up(given=True))
+
+
+class TestManyClasses:
+    def test_the_matrix_has_the_most_frequent_confusions(self):
+        rng = np.random.default_rng(0)
+        dense = rng.poisson(0.02, (100, 100)) + 5 * np.eye(100, dtype=int)
+        dense[7, 90], dense[40, 3] = 9, 8
+        table = csr_array(dense)
+        names = [f"c{k:02d}" for k in range(100)]
+        found = confusion_matrix(table, names)
+        shown = [row["name"] for row in found["rows"]]
+        assert (len(shown), found["all"]) == (MOST, False)
+        assert {"c03", "c07", "c40", "c90"} < set(shown)
+        where = [names.index(name) for name in shown]
+        inside = dense[np.ix_(where, where)]
+        assert (inside > 0).sum() - MOST >= MOST // 2  # each one is confused with another
+        for row in found["rows"]:
+            k = names.index(row["name"])
+            assert [cell["count"] for cell in row["cells"]] == [
+                dense[k, names.index(name)] for name in shown
+            ]
+            assert row["elsewhere"] + sum(c["count"] for c in row["cells"]) == dense[k].sum()
+            assert row["recall"] == dense[k, k] / dense[k].sum()
+            assert row["precision"] == dense[k, k] / dense[:, k].sum()
+
+    def test_a_class_without_objects_has_no_recall(self):
+        table = csr_array(np.array([[3, 0, 1], [0, 0, 0], [0, 0, 2]]))
+        rows = confusion_matrix(table, ["a", "b", "c"])["rows"]
+        assert [row["recall"] for row in rows] == [0.75, None, 1.0]
+        assert [row["precision"] for row in rows] == [1.0, None, 2 / 3]
+
+    def test_confusions_of_a_rank_are_sums_of_those_of_its_classes(self):
+        names = ["a;x", "a;y", "b;z"]
+        table = csr_array(np.array([[3, 2, 1], [0, 4, 0], [0, 1, 5]]))
+        (found,) = matrices_by_rank(table, Ranks.of(names, ";"))
+        assert [[c["count"] for c in row["cells"]] for row in found["rows"]] == [[9, 1], [1, 5]]
+        assert (found["rank"], found["errors"]) == (1, 2)
+
+    def test_the_list_names_what_a_class_is_taken_for(self):
+        model = made_up(n=300, n_classes=6, sure=6.0).best
+        found, dense = class_figures(model), model.confusion.toarray()
+        for c in range(6):
+            assert found["size"][c] == dense[c].sum()
+            assert found["right"][c] == dense[c, c]
+            assert found["answered"][c] == dense[:, c].sum()
+            off = dense[c].copy()
+            off[c] = 0
+            assert off[found["other"][c]] == off.max()
+
+    def test_the_map_shows_an_upper_rank(self):
+        found = content(made_up(n=600, n_classes=600, ranked=True))
+        assert found["grouped_by"] == "rank 2"
+        assert found["group_names"][0] == "o__Order0000"
+        assert {label.text for label in found["map"].labels} <= set(found["group_names"])
+        codes, groups = found["data"]["code"], found["data"]["group"]
+        for code, group in zip(codes, groups, strict=True):
+            assert f";{found['group_names'][group]};" in found["data"]["classes"][code]
+        plain = content(made_up(n=600, n_classes=300))
+        assert plain["grouped_by"] == "size"
+        assert plain["group_names"][-1] == "all other classes"
+        assert "all other classes" not in {label.text for label in plain["map"].labels}
+
+    def test_a_report_of_7000_classes_is_small(self):
+        evaluation = made_up(n=700, n_classes=7000, ranked=True)
+        text = render_report(evaluation)
+        assert len(text.encode()) < 5_000_000
+        assert "-0.000" not in text
+
+
+class TestHeadline:
+    def evaluation(self, gain):
+        """Return one in which a model without comparisons is worse by about `gain`.
+
+        It has the probabilities of other objects of the same class, so that gains vary.
+        """
+        found = made_up(n=390, n_classes=3)
+        (name, one), (other, two) = found.models.items()
+        logits = np.log(np.roll(one.probabilities, 3, axis=0))
+        logits[np.arange(390), one.codes] -= gain
+        P = np.exp(logits)
+        free = replace(two, probabilities=P / P.sum(axis=1, keepdims=True), comparisons=0.0)
+        return replace(found, models={name: one, other: free})
+
+    def test_comparisons_pay_off_only_if_the_difference_is_clear(self):
+        texts = [" ".join(headline(self.evaluation(gain))) for gain in (0.005, 2.0)]
+        assert "Whether comparisons pay off is not clear" in texts[0]
+        assert "Comparisons pay off" in texts[1]
+
+    def test_the_error_is_that_of_paired_differences_and_grows_with_groups(self):
+        rng = np.random.default_rng(1)
+        a, b = rng.normal(size=(2, 90))
+        mean, error = paired_difference(a, b, None)
+        assert mean == pytest.approx((a - b).mean())
+        assert error == pytest.approx((a - b).std() / np.sqrt(90))
+        copies = np.repeat(np.arange(90), 4)
+        same = paired_difference(a[copies], b[copies], copies)
+        assert same == pytest.approx((mean, error))
+
+
+def test_strings_without_names_are_shown_themselves():
+    evaluation = made_up(n=60)
+    texts = ["x" * 100, *(f"word{i}" for i in range(1, 60))]
+    for prefix in ("row ", ""):
+        names = [f"{prefix}{i}" for i in range(3, 63)]
+        shown = content(replace(evaluation, names=names, texts=texts))["data"]["names"]
+        assert shown[0] == "x" * 39 + "… (row 3)"
+        assert shown[1] == "word1 (row 4)"
+    for own in (["mine", *names[1:]], names[::-1]):  # numbers may be names
+        shown = content(replace(evaluation, names=own, texts=texts))["data"]["names"]
+        assert shown == own
+
+
+def test_one_split_has_no_spread():
+    evaluation = made_up()
+    zeros = np.zeros(120, dtype=int)
+    models = {name: replace(m, folds=zeros) for name, m in evaluation.models.items()}
+    one = replace(evaluation, folds=zeros, models=models, n_train=500)
+    assert "<small>±" in render_report(evaluation)
+    text = render_report(one)
+    assert "<small>±" not in text
+    assert "Over all 1 folds" not in text
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_captions_do_not_lie_on_curves(seed):
+    models = list(made_up(n=400, n_classes=4, n_models=3, seed=seed).models.values())
+    charts = [
+        reject_chart(models, [chosen_point(m, None) for m in models]),
+        growth_chart(models),
+        *look_charts(models),
+    ]
+    for chart in charts:
+        # as for the placement: the positions that lines connect
+        points = np.array(
+            [
+                (float(x), float(y))
+                for line in chart.lines
+                if line.kind == "line"
+                for x, y in re.findall(r"[ML](-?[\d.]+),(-?[\d.]+)", line.path)
+            ]
+        )
+        assert chart.notes
+        for note in chart.notes:
+            width = text_width(note.text, LETTER)
+            left = note.tx - {"start": 0, "end": width, "middle": width / 2}[note.anchor]
+            assert chart.left <= left
+            assert left + width <= chart.width
+            box = (points > [left, note.ty - LETTER]) & (points < [left + width, note.ty])
+            assert not box.all(axis=1).any()

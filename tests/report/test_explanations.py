@@ -259,6 +259,7 @@ def test_objects_beyond_the_limit_are_counted(words, tmp_path):
 CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser")) if p), None)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_it_fits_and_fetches_nothing(tmp_path, width, scheme):

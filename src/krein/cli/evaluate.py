@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
@@ -15,7 +15,8 @@ import click
 
 from ..estimators import MODELS as FAMILIES
 from ..io import Chunk, DataError
-from . import options
+from ..io.streams import shown
+from . import hits, options
 from .group import command_line, krein_command
 from .options import shortened
 from .output import check_target, printable, say, say_worth, warnings_as_lines
@@ -35,6 +36,9 @@ from .reading import (
     require_labels,
     warn_of_matrix,
 )
+
+EVALUATION = ("folds", "label_ranks", "rank_above", "random_state")
+"""Options that also apply to a table of hits."""
 
 MODELS = (*FAMILIES, "svm-clip", "knn", "logistic", "features")
 
@@ -56,6 +60,7 @@ def split_models(
 
 @krein_command("evaluate")
 @options.labelled_data
+@options.hit_table
 @click.option(
     "--compare",
     callback=split_models,
@@ -113,11 +118,24 @@ def command(
       krein evaluate families.fasta --label-pattern 'family=(\\S+)' --report report.html
       krein evaluate words.csv --labels language --compare ikfd,pcvm,knn --folds 5
       krein evaluate families.fasta --test new.fasta --label-pattern 'family=(\\S+)'
+      krein evaluate refs-vs-refs.tsv --hits --labels taxonomy.tsv --report report.html
     """
     check_report(report, reads=(data.data, data.labels, groups, test))
     if test is not None and groups is not None:
         raise click.UsageError("--groups is for folds, which --test replaces")
     check_rule(settings["landmarks"], settings["n_landmarks"])
+    if data.hits:
+        if test is not None or compare is not None:
+            raise click.UsageError(
+                "--test and --compare cannot be used with --hits: krein, the best hit and a vote "
+                "are compared on folds of the references"
+            )
+        known = {name: settings[name] for name in EVALUATION}
+        found, seconds = hits.evaluate(
+            data, groups, min_class_size, as_json, class_weight=class_weight, **known
+        )
+        show(found, report, as_json, os.path.basename(shown(data.data)), seconds)
+        return
     check_groups(groups, data.data)
     source = open_data(data, skip_unreadable)
     start = time.perf_counter()
@@ -136,7 +154,8 @@ def command(
         say("measure", str(comparison))
     names, tested = chunk.names, None
     if test is not None:
-        new = test_objects(test, data, chunk, comparison, skip_unreadable)
+        ranked = settings["label_ranks"] is not None
+        new = test_objects(test, data, chunk, comparison, skip_unreadable, ranked)
         assert new.labels is not None
         names, tested = new.names, (new.objects, new.labels)
         if not as_json:
@@ -168,8 +187,12 @@ def test_objects(
     fitted: Chunk,
     comparison: Comparison,
     skip_unreadable: bool,
+    ranked: bool,
 ) -> Chunk:
-    """Return the objects of a test file with labels that are fitted; say how many are left out."""
+    """Return the objects of a test file with labels that are fitted; say how many are left out.
+
+    Others are kept if labels are paths (`ranked`): they are scored at the ranks that are known.
+    """
     known = set(fitted.labels or ())
     source = open_data(replace(data, data=path), skip_unreadable)
     if source.kind == "matrix":
@@ -179,6 +202,10 @@ def test_objects(
     keep = [i for i, label in enumerate(labels) if label in known]
     if not keep:
         raise DataError(f"{source.shown}: none of its labels occurs in {data.data}")
+    if ranked and len(keep) < len(chunk):
+        n = len(chunk) - len(keep)
+        say("by rank", f"{n:,} test objects of unknown classes are scored by rank only", err=True)
+        return chunk
     if len(keep) < len(chunk):
         others = sorted(set(labels) - known)
         shown = ", ".join(shortened(label) for label in others[:3])
@@ -207,27 +234,40 @@ def show(found: Any, report: str | None, as_json: bool, title: str | None, secon
         click.echo(json.dumps(found.summary(), ensure_ascii=False))
         return
     _print_table(found)
-    if found.ranks is not None:
-        for row in found.best.by_rank(*found.ranks):
-            right = row["answered_right"]
-            say(
-                f"rank {row['rank']}",
-                f"{found.best.name}: {row['nodes']:,} names, {100 * row['accuracy']:.1f} % "
-                f"correct, calibration {row['calibration_error']:.3f}; "
-                f"{100 * row['answered']:.1f} % labelled"
-                + ("" if right is None else f", {100 * right:.1f} % of them correct"),
-            )
+    if found.by_rank is not None:
+        for row in found.by_rank[found.best.name]:
+            say(f"rank {row['rank']}", f"{found.best.name}: {describe_rank(row)}")
     for name, model in found.models.items():
         say_worth(model.worth, name)
-    n = len(found.names)
     pairs = found.pairs
     if not pairs.given:
-        share = 100 * pairs.compared / n**2
+        share = 100 * pairs.compared / pairs.all
         reused = f", reused {pairs.reused:,} from the cache" if pairs.reused else ""
-        say("compared", f"{pairs.compared:,} pairs, {share:.1f} % of {n**2:,}{reused}")
+        say("compared", f"{pairs.compared:,} pairs, {share:.1f} % of {pairs.all:,}{reused}")
     say("time", f"{seconds:.1f} s")
     if report is not None:
         say("report", report)
+
+
+def describe_rank(row: Mapping[str, Any]) -> str:
+    """Return the figures of a rank.
+
+    >>> row = {"nodes": 3, "objects": 9, "accuracy": 0.8, "calibration_error": 0.02}
+    >>> describe_rank(row | {"answered": 0.5, "answered_right": 1.0, "unknown": 0})
+    '3 names, 9 objects, 80.0 % correct, calibration 0.020; 50.0 % labelled, 100.0 % of them right'
+    """
+    told = f"{row['nodes']:,} names, {row['objects']:,} objects"
+    if row["objects"]:
+        told += (
+            f", {100 * row['accuracy']:.1f} % correct, calibration {row['calibration_error']:.3f}"
+        )
+        told += f"; {100 * row['answered']:.1f} % labelled"
+        if row["answered_right"] is not None:
+            told += f", {100 * row['answered_right']:.1f} % of them right"
+    if row["unknown"]:
+        told += f"; {row['unknown']:,} more without a training object of that name, "
+        told += f"{100 * row['answered_unknown']:.1f} % of them labelled"
+    return told
 
 
 def _print_table(found: Any) -> None:
@@ -241,12 +281,14 @@ def _print_table(found: Any) -> None:
     columns = ("comparisons", "accuracy", "log-loss", "calibration", "to fit", "seconds")
     for heading in columns:
         table.add_column(heading, justify="right", no_wrap=True)
+    folds = found.n_train is None
     for name, model in found.models.items():
         s = model.summary()
+        spread = f" ± {100 * s['accuracy']['std']:.1f}" if folds else ""
         table.add_row(
             Text(name),
             f"{s['comparisons']:,.0f}",
-            f"{100 * s['accuracy']['mean']:.1f} ± {100 * s['accuracy']['std']:.1f} %",
+            f"{100 * s['accuracy']['mean']:.1f}{spread} %",
             f"{s['log_loss']['mean']:.3f}",
             f"{s['calibration_error']:.3f}",
             f"{s['evaluations']:,}",
@@ -257,9 +299,9 @@ def _print_table(found: Any) -> None:
     out.print(table)
     out.print(
         Text(
-            "comparisons: per prediction; accuracy: with its spread over the folds; calibration: "
-            "expected calibration error; to fit: pairs compared; seconds: all folds, with the "
-            "model's own pairs at the speed of this run",
+            f"comparisons: per prediction; {'accuracy: with its spread over the folds; ' * folds}"
+            f"calibration: expected calibration error; to fit: pairs compared; seconds: "
+            f"{'all folds, ' * folds}with the model's own pairs at the speed of this run",
             style="dim",
         )
     )

@@ -11,9 +11,9 @@ import click
 
 from ..estimators import MODELS
 from ..io import Chunk, Source
-from . import options
+from . import hits, options
 from .group import krein_command
-from .output import check_target, printable, say, say_worth
+from .output import check_target, printable, say, say_worth, warnings_as_lines
 from .predictor import too_few_for_novelty
 from .reading import (
     Comparison,
@@ -37,6 +37,7 @@ from .reading import (
 
 @krein_command("fit")
 @options.labelled_data
+@options.hit_table
 @click.option(
     "--model",
     type=click.Choice(list(MODELS)),
@@ -98,6 +99,7 @@ def command(
       krein fit distances.csv --distance --labels labels.csv -o model.krein
       krein fit words.csv --objects word --labels language --cluster local -o model.krein
       krein fit people.csv --measure 'name=levenshtein,age=euclidean*0.1' -o model.krein
+      krein fit refs-vs-refs.tsv --hits --labels taxonomy.tsv -o model.krein
     """
     import numpy as np
 
@@ -109,6 +111,14 @@ def command(
             "--n-landmarks sets their number"
         )
     settings["calibrate"] = calibrates(model, calibrate)
+    if data.hits:
+        if model != "krein" or cluster is not None:
+            raise click.UsageError("--hits is for --model krein, in memory")
+        settings |= {"class_weight": class_weight, "cache": None}
+        estimator = make_estimator(model, Comparison("precomputed", {}), **settings)
+        with warnings_as_lines():
+            hits.fit(data, estimator, output, groups, min_class_size, class_weight)
+        return
     if groups is not None and model != "krein" and not settings["calibrate"]:
         raise click.UsageError("--groups are held out together to calibrate: add --calibrate")
     check_groups(groups, data.data)

@@ -30,6 +30,7 @@ from .reading import (
     Comparison,
     choose_measure,
     describe_classes,
+    describe_single,
     locating,
     open_data,
 )
@@ -286,11 +287,7 @@ def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -
         return "All objects have the same label: there is nothing to classify."
     rare = [name for name, n in counts.items() if n < 2]
     if rare:
-        which = f"The class {rare[0]!r} has" if len(rare) == 1 else f"{len(rare):,} classes have"
-        return (
-            f"{which} only one object, from which little can be learned: merge such classes with "
-            f"others, or leave them out with --min-class-size 2."
-        )
+        return f"{describe_single(rare, counts)}."
     model = " --model ikfd (one pass)" if about["objects"] > LARGE else " the default model"
     name = "" if kind == "matrix" else f" {measure_options(about)} and"
     remedy = f"use{name}{model}"
@@ -391,7 +388,8 @@ def _describe_contents(tree: dict[str, Any]) -> dict[str, Any]:
         "landmark_names": None if names is None else names.tolist(),
         "landmark_rule": rule if isinstance(rule, str) else None,
         "comparisons": model.get("comparisons"),
-        "candidates": None if known is None else known["n_candidates"],
+        "candidates": None if known is None else known.get("n_candidates"),
+        "hits": None if known is None else known.get("score"),
         "expected": _expected(model),
         "signature": fitted.get("signature_"),
         "calibrated": params.get("calibrate"),
@@ -473,8 +471,13 @@ def show_model(about: dict[str, Any]) -> None:
     say("measure", str(Comparison(about["measure"], about["measure_params"])))
     if about["columns"] is not None:
         say("columns", ", ".join(about["columns"]))
+    if about["hits"] is not None:
+        scored = f", scored by {about['hits']}" if about["hits"] else ""
+        say("hits", f"among {about['objects']:,} known objects{scored}; nothing is compared")
+        about = about | {"comparisons": None, "signature": None, "compared": None}
     rule = f", chosen by {about['landmark_rule']}" if about["landmark_rule"] else ""
-    say("landmarks", f"{about['landmarks']:,}, one comparison each per new object{rule}")
+    if about["hits"] is None:
+        say("landmarks", f"{about['landmarks']:,}, one comparison each per new object{rule}")
     numbers = [str(number) for number in about["landmark_rows"] or ()]
     if about["landmark_names"] not in (None, numbers):
         say("names", _shortened([printable(name, 30) for name in about["landmark_names"]]))

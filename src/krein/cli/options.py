@@ -80,6 +80,20 @@ def together(*options: Decorator) -> Decorator:
     return add
 
 
+def split_names(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> list[str] | None:
+    """Return the names in a list separated by commas, or by the plus signs of vsearch."""
+    return None if value is None else value.replace("+", ",").split(",")
+
+
+hit_columns = click.option(
+    "--columns",
+    callback=split_names,
+    metavar="NAMES",
+    help="Columns of a table of hits in their order, such as query,target,bits, if it is neither "
+    "BLAST's table of twelve columns nor has a header.",
+)
 seed = click.option(
     "--seed", "random_state", type=click.IntRange(0, 2**32 - 1), default=0, help="Random seed."
 )
@@ -142,6 +156,9 @@ class DataOptions:
     no_header: bool
     max_size: int | None
     skip_unlabelled: bool
+    hits: bool = False
+    columns: list[str] | None = None
+    score: str | None = None
 
     def params(self) -> dict[str, Any]:
         """Return the parameters of the measure; each is a number, true, false, null, or text."""
@@ -168,7 +185,9 @@ def labelled_data(function: Function) -> Function:
     def command(both_strands: bool, **given: Any) -> Any:
         if both_strands:
             given["measure_params"] += ("both_strands=true",)
-        described = {field.name: given.pop(field.name) for field in fields(DataOptions)}
+        described = {
+            one.name: given.pop(one.name) for one in fields(DataOptions) if one.name in given
+        }
         return function(DataOptions(**described), **given)
 
     return together(
@@ -223,6 +242,21 @@ def labelled_data(function: Function) -> Function:
     )(command)
 
 
+hit_table = together(
+    click.option(
+        "--hits",
+        is_flag=True,
+        help="DATA is a table of hits: the references searched against themselves with BLAST, "
+        "DIAMOND, MMseqs2, foldseek or vsearch. Nothing is compared.",
+    ),
+    click.option(
+        "--score",
+        metavar="COLUMN|auto",
+        help="Column to score hits by, by name or by number from 1; auto: the one with the least "
+        "held-out loss. Default: bits, identity or e-value, whichever comes first.",
+    ),
+    hit_columns,
+)
 choosing = together(
     click.option(
         "--landmarks",
@@ -287,31 +321,12 @@ novel_below = click.option(
     help="Call objects novel (like none of the classes) if their p-value is at most this. "
     "Default: 0.01.",
 )
-
-
-def ambiguous_below(function: Function) -> Function:
-    """Add `--ambiguous-below`, and its former name."""
-
-    @wraps(function)
-    def command(reject_below: float | None, **given: Any) -> Any:
-        if reject_below is not None:
-            text = "--reject-below is now --ambiguous-below, and will be removed in 0.3"
-            click.echo(f"krein: warning: {text}", err=True)
-            given["ambiguous_below"] = reject_below
-        return function(**given)
-
-    return together(
-        click.option(
-            "--ambiguous-below",
-            type=Share(0, 1),
-            metavar="P",
-            help="Call objects ambiguous if their best label has a lower probability. "
-            "Default: 0.8.",
-        ),
-        click.option("--reject-below", type=Share(0, 1), hidden=True),
-    )(command)
-
-
+ambiguous_below = click.option(
+    "--ambiguous-below",
+    type=Share(0, 1),
+    metavar="P",
+    help="Call objects ambiguous if their best label has a lower probability. Default: 0.8.",
+)
 unknown_letters = click.option(
     "--unknown-letters",
     type=click.Choice(LETTER_POLICIES),
@@ -376,6 +391,9 @@ OPTIONS_FOR_PARAMETERS = {
     "max_size": "--max-size",
     "skip_unlabelled": "--skip-unlabelled",
     "min_class_size": "--min-class-size",
+    "label_ranks": "--label-ranks",
+    "columns": "--columns",
+    "score": "--score",
 }
 
 LONGEST = 280

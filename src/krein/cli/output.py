@@ -43,12 +43,13 @@ def say_worth(worth: Worth | None, model: str = "") -> None:
         return
     model = model and f"{model}: "
     units = ["weight {:.2f}, log-loss {:.3f} alone and {:.3f} without it"]
-    units += ["{:.2f}, {:.3f} and {:.3f}"] * (len(worth.heads) - 1)
+    units += ["{:.2f}, {:.3f} and {:.3f}"] * len(worth.heads)
     heads = [
         f"{head.name} {unit.format(head.weight, head.alone, head.without)}"
-        for head, unit in zip(worth.heads, units, strict=True)
+        for head, unit in zip(worth.heads, units, strict=False)
     ]
-    say("pool", f"{model}{'; '.join(heads)}")
+    if heads:
+        say("pool", f"{model}{'; '.join(heads)}")
     units = ["{:.0f} % of objects, {:,.0f} comparisons per prediction so far, log-loss {:.3f}"]
     units += ["{:.0f} %, {:,.0f}, {:.3f}"] * (len(worth.looks) - 1)
     looks = [

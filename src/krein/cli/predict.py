@@ -157,6 +157,14 @@ from .predictor import (
     help="Count an object as often as its name says, ;size=N as vsearch writes it, in the summary "
     "and in the Kraken report.",
 )
+@click.option(
+    "--queries",
+    type=click.Path(),
+    metavar="FILE",
+    help="All queries of a table of hits, also those without a hit: FASTA, or a list or table of "
+    "names.",
+)
+@options.hit_columns
 @options.reading
 @options.jobs
 def command(
@@ -204,6 +212,7 @@ def command(
       krein predict model.krein new.fasta -o labels.csv --ambiguous-below 0.9
       krein predict model.krein new.fasta -o labels.tsv --kraken-report report.txt
       zcat new.fasta.gz | krein predict model.krein > labels.csv
+      krein predict model.krein queries-vs-refs.tsv --queries queries.fasta -o labels.csv
     """
     if ambiguous_below is not None and coverage is not None:
         raise click.UsageError("use either --ambiguous-below or --coverage, not both")

@@ -53,6 +53,9 @@ PROTEIN_LETTERS, PROTEIN_SHARE = frozenset("EFILPQefilpq"), 0.1
 BY_CHANCE = "no nearer to the known objects than random objects of its size"
 """Reason for calling an object ambiguous, whatever the probability of its label."""
 
+NO_HIT = "no hit"
+"""Reason for calling a query of a table of hits novel, whatever its p-value."""
+
 CLASSIFIED = (KNOWN, OK)
 """An object with another status is unclassified, whatever its most probable label."""
 
@@ -237,6 +240,13 @@ class Predictor:
 
     def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
         """Open new objects, read as the kind of objects that the model was fitted to."""
+        if self.model.hits is not None and self.model.hits.score:
+            return self._open_hits(path, named)
+        for option in ("queries", "columns"):
+            if named.pop(option, None) is not None:
+                raise click.UsageError(
+                    f"--{option} is for tables of hits, but the model was not fitted to one"
+                )
         given = self.model.measure.accepts == "values"
         header = False if no_header else None
         columns = self.model.measure.columns
@@ -263,6 +273,28 @@ class Predictor:
         source.lenient = True
         return source
 
+    def _open_hits(self, path: str, named: dict[str, Any]) -> Source:
+        """Open a table of hits, scored by the column that the model learned from."""
+        from .hits import QuerySource
+
+        hits, second = self.model.hits, self.model.second_look
+        assert hits is not None
+        assert second is not None
+        if named.get("objects") is not None or named.get("names") is not None:
+            raise click.UsageError(
+                "--objects and --names are not for tables of hits: use --columns"
+            )
+        if second.names is None:
+            raise DataError("the model does not know the names of its objects")
+        return QuerySource(
+            path,
+            second.names.tolist(),
+            hits.score,
+            named.get("columns"),
+            named.get("queries"),
+            named["max_size"],
+        )
+
     def _check_kind(self, source: Source) -> None:
         """Refuse text for a model of numbers, and numbers for a model of text."""
         known = self.model.landmarks.objects
@@ -288,7 +320,8 @@ class Predictor:
     def rows_of(self, chunk: Chunk, until: float | None = None) -> list[Row]:
         """Return the row of each object of a chunk; past `until`, raise `OutOfTime`."""
         found = self.assess(chunk, until)
-        columns, reasons = self._columns(found.assessed), self._reasons(found.assessed)
+        columns = self._columns(found.assessed)
+        reasons = self._reasons(found.assessed, found.objects)
         each = zip(*columns.values(), reasons, strict=True)
         answered = dict(zip(found.places, each, strict=True))
         refused = found.foreign | found.reasons  # a foreign object may be unreadable, too
@@ -304,14 +337,20 @@ class Predictor:
                 rows.append(dict(zip(self.names, [name, *cells], strict=True)))
         return rows
 
-    def _reasons(self, found: NDArray[Any]) -> list[str | None]:
+    def _reasons(self, found: NDArray[Any], objects: Any) -> list[str | None]:
         """Return why objects are ambiguous or novel, or why an answer is not deeper."""
         reasons: list[str | None] = [None] * len(found)
-        if self.taxonomy and len(found):
+        if not len(found):
+            return reasons
+        if self.taxonomy:
             reasons = self._why_not_deeper(found)
-        if self.assesses and len(found):
+        if self.assesses:
+            alone = [False] * len(found)
+            if hasattr(objects, "indptr"):  # hits
+                alone = (np.diff(objects.indptr) == 0).tolist()
             alike = (found["status"] == AMBIGUOUS) & (found["chance"] > FOUND_BY_CHANCE)
-            reasons = [BY_CHANCE if a else r for a, r in zip(alike.tolist(), reasons, strict=True)]
+            each = zip(alone, alike.tolist(), reasons, strict=True)
+            reasons = [NO_HIT if no else BY_CHANCE if a else why for no, a, why in each]
         return reasons
 
     def _answers_at_ranks(self, found: NDArray[Any]) -> RankAnswers:

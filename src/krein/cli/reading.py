@@ -13,7 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
-from ..core.ranks import short_labels
+from ..core.ranks import find_separator, short_labels
 from ..io import Chunk, DataError, Source, open_source
 from ..io.labels import PatternLabels
 from ..io.source import RecordSource
@@ -243,14 +243,31 @@ def leave_out_small_classes(
         from ..landmarks.meb import SmallClassWarning
 
         warnings.simplefilter("ignore", SmallClassWarning)  # said here, by name
-        named = ", ".join(shortened(label) for label in alone[:5])
-        more = f" and {len(alone) - 5:,} more" if len(alone) > 5 else ""
-        classes = "1 class has" if len(alone) == 1 else f"{len(alone):,} classes have"
-        warn(
-            f"{classes} only one object, from which little can be learned: {named}{more}; "
-            f"--min-class-size 2 leaves such classes out"
-        )
+        warn(describe_single(alone, counts))
     return chunk
+
+
+def describe_single(alone: Sequence[str], counts: Mapping[str, int]) -> str:
+    """Return what to do about classes of one object, given the numbers of objects of all classes.
+
+    Those of a taxonomy count for the ranks above. If they are most of the objects, leaving them out
+    would leave little.
+
+    >>> describe_single(["a;x", "a;y"], {"a;x": 1, "a;y": 1, "a;z": 7})
+    "2 of 3 classes have only one object: it counts for the ranks above, with --label-ranks ';'"
+    """
+    verb = "has" if len(alone) == 1 else "have"
+    found = f"{len(alone):,} of {len(counts):,} classes {verb} only one object"
+    if (separator := find_separator(list(counts))) is not None:
+        return f"{found}: it counts for the ranks above, with --label-ranks {separator!r}"
+    if 2 * len(alone) > sum(counts.values()):
+        return f"{found}, from which little can be learned: more objects of each would help"
+    named = ", ".join(shortened(label) for label in alone[:5])
+    more = f" and {len(alone) - 5:,} more" if len(alone) > 5 else ""
+    return (
+        f"{found}, from which little can be learned: {named}{more}; merge such classes with "
+        f"others, or leave them out with --min-class-size 2"
+    )
 
 
 BY_IDENTITY = ("identity:", "cdr3:")
@@ -293,15 +310,19 @@ def read_groups(
     return [named[key] for key in chunk.lines or chunk.names]
 
 
-UNBALANCED = 20
-"""From this ratio of class sizes on, the command mentions class weights."""
+UNBALANCED, FEWEST_TO_WEIGHT = 20, 5
+"""From this ratio of class sizes on, the command mentions class weights, if the smallest class has
+at least so many objects."""
 
 
 def hint_at_balance(labels: Sequence[str], class_weight: str | None) -> None:
-    """Say how to find more objects of a small class, if classes differ much in size."""
+    """Say how to find more objects of a small class, if classes differ much in size.
+
+    Weights do not help where a class has too few objects to learn from.
+    """
     counts = Counter(labels).most_common()
     (_, most), (name, least) = counts[0], counts[-1]
-    if class_weight is None and most >= UNBALANCED * least:
+    if class_weight is None and least >= FEWEST_TO_WEIGHT and most >= UNBALANCED * least:
         say(
             "unbalanced",
             f"{shortened(name)} has {least:,} of {len(labels):,} objects: --class-weight balanced "

@@ -237,6 +237,11 @@ class Service:
             path, details, n_jobs=1, unknown_letters=unknown_letters, measure=measure
         )
         model, about = self.predictor.model, describe_model(path)
+        if model.hits is not None and model.hits.score:
+            raise DataError(
+                f"{path}: was fitted to a table of hits, and needs another one for new objects: "
+                "use krein predict"
+            )
         self.accepts = model.measure.accepts
         known = model.landmarks.objects
         self.text = self.accepts == "objects" and isinstance(known[0], str | bytes)

@@ -102,7 +102,7 @@ def _alive(process: int) -> bool:
     return True
 
 
-FORMAT = 2
+FORMAT = 1
 """Incremented whenever older folders would be misread."""
 
 _CHECKSUM = 16

@@ -200,13 +200,16 @@ class Announcement(Progress):
     def __init__(self, total: int, what: str, unit: str) -> None:
         super().__init__()
         self.total, self.work, self.told = total, f"{what} {total:,} {unit}", False
-        self.since = time.monotonic()
+        self.first: tuple[float, int] | None = None  # when some were done, and how many
 
     def advance(self, more: int) -> None:
         """Record that this many more are done."""
         super().advance(more)
-        spent = time.monotonic() - self.since
-        left = spent * (self.total - self.done) / self.done if self.done else 0.0
+        if self.first is None:  # these took longer: functions are compiled, objects prepared
+            self.first = time.monotonic(), self.done
+            return
+        spent, done = time.monotonic() - self.first[0], self.done - self.first[1]
+        left = spent * (self.total - self.done) / done if done else 0.0
         if spent >= 1.0 and left >= LONG and not self.told:
             self.told = True
             print(f"{self.work}: about {_duration(left)}", file=sys.stderr, flush=True)
@@ -468,11 +471,11 @@ class Pairs:
             values[start:stop, start:] = step
             values[stop:, start:stop] = step[:, stop - start :].T
 
-        total = n * (n + size) // 2 if mirrored else values.size
         starts = range(0, n, size)
-        with progress(total, "comparing", self.verbose) as shown:
-            for _ in in_order(run, starts, self.workers):
-                shown.advance(total // len(starts))
+        numbers = [min(size, n - k) * (n - k if mirrored else len(cols)) for k in starts]
+        with progress(sum(numbers), "comparing", self.verbose) as shown:
+            for _, number in zip(in_order(run, starts, self.workers), numbers, strict=True):
+                shown.advance(number)
         return values
 
     def diagonal(self, rows: Indices) -> Array:

@@ -9,7 +9,7 @@ to scores of objects that were held out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -68,48 +68,38 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class ClassWeights:
-    """The cost of an error in each class: weights (C,), "balanced", or None for equal costs."""
-
-    given: Array | Literal["balanced"] | None = None
-
-    def of(self, counts: Array) -> Array | None:
-        """Return the weight of each class, given the number of objects per class."""
-        if self.given is None:
-            return None
-        if not isinstance(self.given, str):
-            return self.given
-        present = counts > 0
-        balanced = counts.sum() / (present.sum() * np.where(present, counts, 1.0))
-        return np.where(present, balanced, 1.0)
-
-    def of_objects(self, counts: Array) -> Array | None:
-        """Return the weight of an object of each class.
-
-        The mean weight over all objects is 1, so weighting does not change the effective number of
-        objects.
-        """
-        each = self.of(counts)
-        return None if each is None else each / ((each @ counts) / counts.sum())
-
-
-@dataclass(frozen=True)
 class Priors:
     """Prior probabilities of the classes: given (C,), or the class frequencies.
 
-    Class weights multiply them: the cost of an error moves the decision boundary, but does not
-    affect the covariance.
+    The costs of errors multiply them: weights (C,), "balanced", or None for equal costs. They move
+    the decision boundary, but do not affect the covariance.
     """
 
     given: Array | None = None
-    class_weights: ClassWeights = field(default_factory=ClassWeights)
+    costs: Array | Literal["balanced"] | None = None
 
     def of(self, counts: Array) -> Array:
         """Return the priors (C,), given the number of objects per class."""
         p = counts if self.given is None else self.given
-        each = self.class_weights.of(counts)
+        each = self._costs(counts)
         p = p if each is None else p * each
         return p / p.sum()
+
+    def weights(self, counts: Array) -> Array | None:
+        """Return the costs as the weight of an object of each class (C,); None for equal costs.
+
+        The mean weight over all objects is 1, so weighting does not change the effective number of
+        objects.
+        """
+        each = self._costs(counts)
+        return None if each is None else each / ((each @ counts) / counts.sum())
+
+    def _costs(self, counts: Array) -> Array | None:
+        if self.costs is None or not isinstance(self.costs, str):
+            return self.costs
+        present = counts > 0
+        balanced = counts.sum() / (present.sum() * np.where(present, counts, 1.0))
+        return np.where(present, balanced, 1.0)
 
 
 def log_proba_joint(scores: Array) -> Array:
@@ -583,6 +573,9 @@ class Reference:
     log_sizes: Annotated[Array, "n_held_out", LOG_SIZE] | None = None
     """None if the objects have no size, or all the same."""
     chance: Chance | None = None
+    by_label: bool = True
+    """Whether novelty is ranked among objects with the same predicted label. An object without any
+    hit has no label of its own, only the most frequent one."""
 
     @classmethod
     def of(
@@ -592,6 +585,8 @@ class Reference:
         codes: Codes,
         weights: Array | None,
         log_sizes: Array | None = None,
+        *,
+        by_label: bool = True,
     ) -> Reference:
         """Return the reference of held-out objects with these log-probabilities (n, C)."""
         codes = codes.astype(np.intp)
@@ -602,7 +597,7 @@ class Reference:
         if log_sizes is not None and np.ptp(log_sizes) == 0:
             log_sizes = None
         certainty, true = odds[rows, predicted], odds[rows, codes]
-        return cls(scores, predicted, certainty, true, codes, weights, log_sizes)
+        return cls(scores, predicted, certainty, true, codes, weights, log_sizes, by_label=by_label)
 
     def novelty(
         self, scores: Array, certainty: Array, predicted: Codes, x: Array | None = None
@@ -619,7 +614,9 @@ class Reference:
         their `predicted` classes, and `x` their log sizes, if the reference has some.
         """
         n_classes = 1 + int(max(self.predicted.max(initial=0), predicted.max(initial=0)))
-        groups = groups_of(self.predicted, n_classes, NOVELTY_GROUP, self.weights)
+        groups = np.full(n_classes, ALL)
+        if self.by_label:
+            groups = groups_of(self.predicted, n_classes, NOVELTY_GROUP, self.weights)
         own, asked = groups[self.predicted], groups[predicted]
         p, far, unfit = np.ones((3, len(scores)))
         for group in np.unique(asked):
@@ -627,9 +624,10 @@ class Reference:
             here = np.ones(len(own), bool) if group == ALL else own == group
             w = weights_of(self.weights, len(own))[here]
             known, new = self.scores[here], scores[there]
+            fit, new_fit = -self.certainty[here], -certainty[there]
             if x is not None:
                 known, new = self._for_its_size(here, new, x[there])
-            fit, new_fit = -self.certainty[here], -certainty[there]
+                fit, new_fit = self._among_peers(here, fit, new_fit, x[there])
             far[there], unfit[there] = conformal_p(known, new, w), conformal_p(fit, new_fit, w)
             # a held-out object counts itself, as if the new one were as unusual
             own_far, own_unfit = conformal_p(known, known, w), conformal_p(fit, fit, w)
@@ -652,25 +650,33 @@ class Reference:
     def _for_its_size(
         self, here: NDArray[np.bool_], scores: Array, x: Array
     ) -> tuple[Array, Array]:
-        """Return how unusual the held-out objects `here` and new ones are for their size."""
+        """Return how far the held-out objects `here` and new ones are, for their size."""
         assert self.log_sizes is not None
         own_x, own_scores = self.log_sizes[here], self.scores[here]
-        weights = None if self.weights is None else self.weights[here]
         ends = np.sort(own_x)[[0, min(1, len(own_x) - 1), max(len(own_x) - 2, 0), -1]]
         inside, a, b = np.clip(x, ends[0], ends[3]), own_scores, scores
         if self.chance is not None:
             a = self.chance.standardised(a, own_x)
             b = np.minimum(*(self.chance.standardised(b, one) for one in (x, inside)))
-        w = weights_of(weights, len(a))
-        peers = FartherPeers.of(own_x, a, w)
-        reference, asked = peers.count(own_x, a, w), peers.count(inside, b)
+        reference, asked = self._among_peers(here, a, b, x)
         if self.chance is not None:
             alike = self.chance.p_values(scores, x) > FOUND_BY_CHANCE
-            asked[(x != inside) & alike] = -1.0
+            asked[(x != inside) & alike] = 1.0
             # the smallest and the largest object are outside the range of all others
             alike = self.chance.p_values(own_scores, own_x) > FOUND_BY_CHANCE
-            reference[((own_x < ends[1]) | (own_x > ends[2])) & alike] = -1.0
-        return -reference, -asked
+            reference[((own_x < ends[1]) | (own_x > ends[2])) & alike] = 1.0
+        return reference, asked
+
+    def _among_peers(
+        self, here: NDArray[np.bool_], own: Array, asked: Array, x: Array
+    ) -> tuple[Array, Array]:
+        """Return, negative, the number of held-out objects of about the same size that are at least
+        as unusual as the held-out objects `here`, and as new ones."""
+        assert self.log_sizes is not None
+        own_x, w = self.log_sizes[here], weights_of(self.weights, len(here))[here]
+        peers = FartherPeers.of(own_x, own, w)
+        inside = np.clip(x, own_x.min(), own_x.max())
+        return -peers.count(own_x, own, w), -peers.count(inside, asked)
 
     def doubt(
         self, certainty: Array, predicted: Codes, wanted: NDArray[np.bool_] | None = None

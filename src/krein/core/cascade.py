@@ -128,7 +128,7 @@ class Cascade:
         so_far: list[Array] = []
         for added in terms:
             so_far += added
-            found.append(Look(fit_terms(so_far, codes, weights, n).weights, np.inf))
+            found.append(Look(fit_terms(so_far, codes, weights, n)[0], np.inf))
         found[-1] = replace(found[-1], enough=0.0)
         cascade = cls(tuple(found), n)
         after = cascade.after_each(terms)
@@ -164,16 +164,16 @@ class Cascade:
         codes: Codes,
         folds: Indices,
         weights: Array | None = None,
-    ) -> tuple[Array, Indices]:
-        """Return what `run` does for the objects that the cascade was learned from.
+    ) -> Array:
+        """Return the log-probabilities (n, C) of the objects that the cascade was learned from.
 
         If they are few, the weights for the objects of a fold are learned again without them: six
         weights fit a hundred objects better than new ones. Objects of fold −1 are never left out.
         """
         n, C = terms[0][0].shape
-        own, depth = self.run(n, C, partial(_rows_of, terms))
+        own, _ = self.run(n, C, partial(_rows_of, terms))
         if self.n_seen > CROSS_FITTED:
-            return own, depth
+            return own
         for fold in range(int(folds.max(initial=-1)) + 1):
             held, rest = (np.flatnonzero(mask) for mask in (folds == fold, folds != fold))
             if len(held) == 0 or len(rest) == 0:
@@ -183,12 +183,12 @@ class Cascade:
             looks = []
             for look, added in zip(self.looks, terms, strict=True):
                 so_far += [term[rest] for term in added]
-                fitted = fit_terms(so_far, codes[rest], w, n_rest)
-                looks.append(replace(look, weights=fitted.weights))
+                a, _ = fit_terms(so_far, codes[rest], w, n_rest)
+                looks.append(replace(look, weights=a))
             part = replace(self, looks=tuple(looks))
             some = [[term[held] for term in added] for added in terms]
-            own[held], depth[held] = part.run(len(held), C, partial(_rows_of, some))
-        return own, depth
+            own[held], _ = part.run(len(held), C, partial(_rows_of, some))
+        return own
 
     def after_each(self, terms: Sequence[Sequence[Array]]) -> list[Array]:
         """Return the pooled log-probabilities (n, C) after each look, if all are taken."""
@@ -279,18 +279,10 @@ def pooled(weights: Array, terms: Sequence[Array]) -> Array:
     return found
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """Weights of terms, and their mean loss on the objects that they were learned from."""
-
-    weights: Array
-    loss: float
-
-
 def fit_terms(
     terms: Sequence[Array], codes: Codes, weights: Array | None = None, n: float | None = None
-) -> Fitted:
-    """Return the weights of T terms (n, C) with the least penalised loss of held-out objects.
+) -> tuple[Array, float]:
+    """Return the weights of T terms (n, C) with the least penalised loss, and the mean loss.
 
     The prior mean of each weight is n/(n + 20)/T: a few objects cannot show that the terms are
     right, so the pool starts near the uniform distribution. Otherwise, labels without any pattern
@@ -301,7 +293,7 @@ def fit_terms(
     prior = np.full(len(terms), n / (n + RIDGE) / len(terms))
     parts = [few.of_term(term) for term in terms]
     a = fit_pool(parts, few.codes, prior, weights, offset=few.log_number)
-    return Fitted(a, few.loss(a, parts, weights))
+    return a, few.loss(a, parts, weights)
 
 
 def fit_pool(
@@ -501,8 +493,7 @@ def head_worth(
         others = [opinion for k, opinion in enumerate(opinions) if k != h]
         without = float(np.log(opinions[h].shape[1]))
         if others:
-            without = loss(
-                pooled(fit_terms(others, codes, weights, cascade.n_seen).weights, others)
-            )
+            a, _ = fit_terms(others, codes, weights, cascade.n_seen)
+            without = loss(pooled(a, others))
         found.append(HeadWorth(name, float(pool[h]), loss(opinions[h]), without))
     return tuple(found)

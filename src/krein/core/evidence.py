@@ -24,7 +24,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .cascade import Fitted, fit_terms
+from .cascade import fit_terms
 from .shapes import POSITIVE, SHARE, Array, Codes, Indices, Kind, Mask
 
 BANDWIDTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -128,6 +128,8 @@ class Neighbours:
     codes: Codes
     columns: Indices | None = None  # (n, k): positions among the compared objects of all groups
     numbers: Array | None = None  # (n, k): how many objects each one stands for; None for one each
+    farthest: float = np.inf
+    """What a missing neighbour counts as, where a number is needed."""
 
     @classmethod
     def nearest(cls, parts: Sequence[tuple[Array, Codes, Array]], k: int) -> Neighbours:
@@ -149,8 +151,13 @@ class Neighbours:
     @property
     def least(self) -> Array:
         """The squared dissimilarity to the nearest object (n,); 0 if there is none."""
-        found = self.apart.min(axis=1, initial=np.inf)
+        found = self.filled.min(axis=1, initial=self.farthest)
         return np.where(np.isfinite(found), found, 0.0)
+
+    @property
+    def filled(self) -> Array:
+        """The squared dissimilarities (n, k), none beyond what a missing neighbour counts as."""
+        return np.minimum(self.apart, self.farthest)
 
     def spread(self, rows: Indices, n: int) -> Neighbours:
         """Return the neighbours of n objects, of which these are the rows; the others have none."""
@@ -164,12 +171,12 @@ class Neighbours:
             columns[rows] = self.columns
         if self.numbers is not None:
             numbers[rows] = self.numbers
-        return Neighbours(apart, codes, columns, numbers)
+        return Neighbours(apart, codes, columns, numbers, self.farthest)
 
     def at(self, rows: NDArray[Any]) -> Neighbours:
         """Return the neighbours of some of the objects."""
         columns, numbers = (None if x is None else x[rows] for x in (self.columns, self.numbers))
-        return Neighbours(self.apart[rows], self.codes[rows], columns, numbers)
+        return Neighbours(self.apart[rows], self.codes[rows], columns, numbers, self.farthest)
 
     def evidence(self, n_classes: int, bandwidth: float) -> Array:
         """Return the evidence of these objects (n, C)."""
@@ -208,9 +215,9 @@ class Evidence:
         def attempt(bandwidth: float, tail: float) -> None:
             nonlocal best
             trial = cls(bandwidth, Closeness.of(near.least, tail, weights))
-            fitted: Fitted = fit_terms([*before, *trial.terms(near, C)], codes, weights, n)
-            if best is None or fitted.loss < best[0]:
-                best = fitted.loss, bandwidth, trial
+            _, loss = fit_terms([*before, *trial.terms(near, C)], codes, weights, n)
+            if best is None or loss < best[0]:
+                best = loss, bandwidth, trial
 
         for bandwidth in BANDWIDTHS:
             attempt(bandwidth, FIRST_TAIL)

@@ -178,8 +178,9 @@ class Ranks:
 
     def probabilities(self, P: Array, rank: int) -> Array:
         """Return the probabilities (n, nodes) of a rank from those (n, C) of the classes."""
-        summed = np.zeros((len(P), len(self.nodes[rank])))
-        np.add.at(summed.T, self.parents[rank], P.T)
+        order = np.argsort(self.parents[rank], kind="stable")
+        starts = np.searchsorted(self.parents[rank][order], np.arange(len(self.nodes[rank])))
+        summed: Array = np.add.reduceat(P[:, order], starts, axis=1)
         return summed
 
     def deepest(self, P: Array, above: float) -> tuple[list[str], Array, Indices]:
@@ -425,7 +426,7 @@ class RankPool:
                 left = total[own] - relatives.within(rank, own)
                 known = named & (left > ROUNDING * total[own])
                 terms = one.terms_at(rank, evidence)
-                a = fit_terms([term[known] for term in terms], own[known], w[known]).weights
+                a, _ = fit_terms([term[known] for term in terms], own[known], w[known])
                 log_p = pooled(a, terms)
                 best = log_p.argmax(axis=1)
                 F = one.features(log_p, total[best] - relatives.within(rank, best), evidence)

@@ -18,7 +18,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Literal, NamedTuple
 
@@ -223,7 +223,8 @@ class LandmarkCentre:
     s(x, l) = −½ (d²(x, l) − mean_l' d²(x, l') − mean_l' d²(l', l) + mean d²(L, L))
 
     It needs only the m dissimilarities of an object to the landmarks, so the same map serves
-    training objects and new ones. If every object is a landmark, it equals `double_centre`.
+    training objects and new ones. If every object is a landmark, it equals `double_centre`. Without
+    `row_means`, the mean of the object's row stays: −½ (d²(x, l) − mean_l' d²(l', l)).
 
     Examples
     --------
@@ -236,6 +237,7 @@ class LandmarkCentre:
 
     column_means: Annotated[Array, "m"]  # mean_l' d²(l', l)
     grand_mean: float
+    row_means: bool = True  # whether the mean of an object's row is removed
 
     @classmethod
     def of(cls, D: Array) -> LandmarkCentre:
@@ -246,9 +248,11 @@ class LandmarkCentre:
     def similarities(self, D: Array) -> Array:
         """Return similarities (n, m) from dissimilarities D (n, m) to the landmarks. O(n·m)."""
         S = np.square(D)
-        S -= S.mean(axis=1, keepdims=True)
+        if self.row_means:
+            S -= S.mean(axis=1, keepdims=True)
         S -= self.column_means
-        S += self.grand_mean
+        if self.row_means:
+            S += self.grand_mean
         S *= -0.5
         return S
 
@@ -267,10 +271,6 @@ class LandmarkBasis:
     def coordinates(self, C: Array) -> Array:
         """Return B (n, r) from similarities C (n, m) to the landmarks. O(n·m·r)."""
         return C @ self.T
-
-    def to_similarities(self) -> Array:
-        """Return T⁺ (r, m) = |Λ|^½ Uᵀ: B T⁺ = C if W has full rank. O(m·r)."""
-        return (self.T * np.abs(self.lam)).T
 
 
 def _largest_first(lam: Array, tol: float) -> Indices:
@@ -302,6 +302,41 @@ def landmark_basis(
     keep = _largest_first(lam, tol)[:rank]
     lam, U = lam[keep], U[:, keep]
     return LandmarkBasis(T=U / np.sqrt(np.abs(lam)), signs=np.sign(lam), lam=lam)
+
+
+def with_row_mean(basis: LandmarkBasis, D2: Array, tol: float = RANK_TOLERANCE) -> LandmarkBasis:
+    """Return the basis of D² centred on all training objects: one more coordinate. O(m·r).
+
+    The Nyström matrix of D² from its columns E = D²[:, L], centred on any set of objects, is
+    −½ HE (D²[L, L])⁺ (HE)ᵀ, so it needs N·m values, not N² (Gisbrecht & Schleif 2015). `basis` is
+    that of the landmarks' own centring A = H W H, for W = −½ D²[L, L]: T ⟂ 1. By the inverse of a
+    matrix in blocks, what A lacks is the mean of an object's row as far as T does not predict it:
+
+    c = (1 − A⁺ W 1) / √(m|δ|),   δ = 1ᵀ(W − W A⁺ W)1 / m,   A⁺ = T J Tᵀ.
+
+    Then (E − ē)[T, c] has the inner products of the centred Nyström matrix for its own mean ē, the
+    shift that a discriminant ignores. If every object is a landmark, c is constant on them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.space import double_centre, landmark_basis, with_row_mean
+    >>> D2 = np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 4.0], [9.0, 4.0, 0.0]])
+    >>> with_row_mean(landmark_basis(double_centre(D2)), D2).signs
+    array([ 1., -1.])
+    """
+    T = basis.T - basis.T.mean(axis=0)  # exactly orthogonal to 1
+    m, sums = len(D2), -0.5 * D2.sum(axis=1)
+    predicted = T @ (basis.signs * (T.T @ sums))
+    delta = float(sums.sum() - sums @ predicted) / m
+    if abs(delta) <= tol * np.abs(basis.lam).max(initial=0.0):
+        return basis
+    column = (1 - predicted) / np.sqrt(m * abs(delta))
+    return LandmarkBasis(
+        np.column_stack([T, column]),
+        np.append(basis.signs, np.sign(delta)),
+        np.append(basis.lam, delta),
+    )
 
 
 @dataclass(frozen=True)
@@ -395,6 +430,33 @@ def signed_eigen(G: Array, signs: Array, *, tol: float = RANK_TOLERANCE) -> Sign
     A, V = np.linalg.eigh((R * signs) @ R.T)
     order = _largest_first(A, tol)
     return SignedEigen(A[order], inverse @ V[:, order])
+
+
+GROWTH = 3.0
+"""A coordinate that adds more to K̃ than this times all larger eigenvalues together is an error."""
+
+
+def stable_rank(G: Array, signs: Array) -> int:
+    """Return how many coordinates of B J Bᵀ precede the first that is an error, from G = BᵀB. O(r).
+
+    Coordinate j adds G_jj = ‖C u_j‖²/|λ_j| to K̃. If λ_j is near zero only because positive and
+    negative parts of K cancel on the landmarks, they do not cancel on other objects, and this term
+    grows beyond all others (Nakatsukasa & Park 2023; conditions: Bucci, Nakatsukasa & Park 2025).
+    A psd K̃ never exceeds K, so no coordinate is dropped then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.space import stable_rank
+    >>> signs = np.array([1.0, 1.0, -1.0])
+    >>> stable_rank(np.diag([4.0, 3.0, 2.0]), signs), stable_rank(np.diag([4.0, 3.0, 50.0]), signs)
+    (3, 2)
+    """
+    own = np.diag(G)
+    grown = own[1:] > GROWTH * np.cumsum(own)[:-1]
+    if not grown.any() or abs(signs.sum()) == len(signs):
+        return len(own)
+    return int(np.argmax(grown)) + 1
 
 
 def _is_diagonal(G: Array) -> bool:
@@ -580,23 +642,38 @@ class LandmarkSpace:
         rank: int | None = None,
         power: float = 1.0,
         unit: float = 1.0,
+        row_means: bool = True,
     ) -> LandmarkSpace:
-        """Return the space of landmarks with these values between them. O(m³)."""
+        """Return the space of landmarks with these values between them. O(m³).
+
+        A dissimilarity is centred on the landmarks, or without `row_means`, on all objects.
+        """
         values = landmark_values if unit == 1 else landmark_values / unit
-        centre = None
-        if kind == "dissimilarity":
-            values = powered(values, power)
-            centre = LandmarkCentre.of(values)
-            values = centre.similarities(values)
-        basis = landmark_basis(values, tol=tol, rank=rank)
-        return cls(landmark_values, basis, centre, rank, power, unit)
+        if kind == "similarity":
+            basis = landmark_basis(values, tol=tol, rank=rank)
+            return cls(landmark_values, basis, None, rank, power, unit)
+        values = powered(values, power)
+        own = LandmarkCentre.of(values)
+        basis = landmark_basis(own.similarities(values), tol=tol, rank=rank)
+        if not row_means:
+            basis = with_row_mean(basis, values**2, tol)
+        return cls(landmark_values, basis, replace(own, row_means=row_means), rank, power, unit)
 
     def with_power(self, power: float) -> LandmarkSpace:
         """Return the space of the same landmarks with dissimilarities raised to `power`. O(m³)."""
         if power == self.power:
             return self
+        return self._of(self.landmark_values, power)
+
+    def _of(self, values: Array, power: float) -> LandmarkSpace:
+        """Return a space with the same settings."""
         return LandmarkSpace.of(
-            self.landmark_values, self.kind, rank=self.rank, power=power, unit=self.unit
+            values,
+            self.kind,
+            rank=self.rank,
+            power=power,
+            unit=self.unit,
+            row_means=self.centre is None or self.centre.row_means,
         )
 
     @property
@@ -628,8 +705,7 @@ class LandmarkSpace:
 
     def restricted(self, kept: Indices) -> LandmarkSpace:
         """Return the space spanned by the landmarks `kept`. O(m³)."""
-        values = self.landmark_values[np.ix_(kept, kept)]
-        return LandmarkSpace.of(values, self.kind, rank=self.rank, power=self.power, unit=self.unit)
+        return self._of(self.landmark_values[np.ix_(kept, kept)], self.power)
 
 
 def unit_of(values: Array) -> float:

@@ -127,6 +127,8 @@ def is_empty(X: Any) -> bool:
     """
     if isinstance(X, str | bytes | os.PathLike) or is_dask(X):
         return False
+    if hasattr(X, "tocsr"):  # the length of a sparse matrix is ambiguous
+        return bool(X.shape[0] == 0)
     try:
         return len(X) == 0
     except TypeError:  # a source, or not a collection of objects

@@ -37,6 +37,7 @@ from ..model.schema import LOCAL
 from .fitting import (
     SAMPLE_SIZE,
     CalibrationSample,
+    Centre,
     Classifier,
     LandmarkChoice,
     all_or_nothing,
@@ -52,7 +53,12 @@ from .fitting import (
 CHOICE_LANDMARKS = 1_000
 """With more landmarks than this, the power of a dissimilarity is chosen on a subset of them."""
 
-_NOT_PUBLISHED: dict[str, Any] = {"calibrate": False, "class_weight": None, "priors": None}
+_NOT_PUBLISHED: dict[str, Any] = {
+    "calibrate": False,
+    "centre": "landmarks",
+    "class_weight": None,
+    "priors": None,
+}
 """Parameters that the published method does not have, and their defaults."""
 
 
@@ -344,13 +350,13 @@ def _priors(self: IKFD | IKQD, classes: NDArray[Any]) -> Priors:
     named = isinstance(rho, str) and rho in ("auto", "oas")
     if not named and not (isinstance(rho, Real) and 0 <= rho <= 1):
         raise ValueError(f"shrinkage must be 'auto', 'oas' or a number from 0 to 1; got {rho!r}")
-    names, weights = classes.tolist(), self._class_weights(classes)
+    names, priors = classes.tolist(), self._class_costs(classes)
     if self.priors is None:
-        return Priors(None, weights)
+        return priors
     if isinstance(self.priors, str):
         if self.priors != "uniform":
             raise ValueError(f"priors must be None, 'uniform' or numbers; got {self.priors!r}")
-        return Priors(np.ones(len(names)), weights)
+        return replace(priors, given=np.ones(len(names)))
     numbers = self.priors
     if isinstance(numbers, dict):
         missing = [name for name in names if name not in numbers]
@@ -361,7 +367,7 @@ def _priors(self: IKFD | IKQD, classes: NDArray[Any]) -> Priors:
     usable = (given > 0) & np.isfinite(given)
     if given.shape != (len(names),) or not usable.all():
         raise ValueError(f"priors must be {len(names)} positive numbers; got {given}")
-    return Priors(given, weights)
+    return replace(priors, given=given)
 
 
 def _stored(self: IKFD | IKQD, attribute: str) -> Any:
@@ -403,6 +409,10 @@ class IKFD(Classifier):
         Number of landmarks, for rules that take one. None uses as many as "meb" would choose.
     rank : int or None, default=None
         Number of dimensions of the landmark space to keep, largest |λ| first. None keeps all.
+    centre : {"landmarks", "training"}, default="landmarks"
+        What dissimilarities are centred on. The mean of the landmarks removes how far an object is
+        from all of them; that of the training objects keeps it as one more coordinate, at no
+        further comparison. It helps if classes differ in size, such as small and large balls.
     shrinkage : "auto", "oas" or float, default="auto"
         How the shared covariance is shrunk. "auto" chooses the target, amount, scale and class
         offsets by the left-out log-loss, which is known in closed form. For a dissimilarity d, it
@@ -499,6 +509,7 @@ class IKFD(Classifier):
         landmarks: Any = "meb",
         n_landmarks: int | None = None,
         rank: int | None = None,
+        centre: Centre = "landmarks",
         shrinkage: float | Literal["auto", "oas"] = "auto",
         solver: Literal["gaussian", "paper", "paper-ridge"] = "gaussian",
         multiclass: str = "joint",
@@ -516,6 +527,7 @@ class IKFD(Classifier):
         self.landmarks = landmarks
         self.n_landmarks = n_landmarks
         self.rank = rank
+        self.centre = centre
         self.shrinkage = shrinkage
         self.solver = solver
         self.multiclass = multiclass
@@ -552,9 +564,10 @@ class IKFD(Classifier):
             )
         if self.solver != "gaussian":
             for name, unset in _NOT_PUBLISHED.items():
-                if getattr(self, name) is not unset:
+                given = getattr(self, name)
+                if given is not unset and not (isinstance(given, str) and given == unset):
                     raise ValueError(
-                        f"solver={self.solver!r} does not support {name}: set it to {unset}"
+                        f"solver={self.solver!r} does not support {name}: set it to {unset!r}"
                     )
         return FisherFamily(
             len(classes),
@@ -611,6 +624,10 @@ class IKQD(Classifier):
         Number of landmarks, for rules that take one. None uses as many as "meb" would choose.
     rank : int or None, default=None
         Number of dimensions of the landmark space to keep, largest |λ| first. None keeps all.
+    centre : {"landmarks", "training"}, default="landmarks"
+        What dissimilarities are centred on. The mean of the landmarks removes how far an object is
+        from all of them; that of the training objects keeps it as one more coordinate, at no
+        further comparison. It helps if classes differ in size, such as small and large balls.
     shrinkage : "auto", "oas" or float, default="auto"
         How far the shared covariance is shrunk. "auto" chooses target and amount, and how many
         objects the shared covariance counts for in each class, by the left-out log-loss; "oas" is
@@ -688,6 +705,7 @@ class IKQD(Classifier):
         landmarks: Any = "meb",
         n_landmarks: int | None = None,
         rank: int | None = None,
+        centre: Centre = "landmarks",
         shrinkage: float | Literal["auto", "oas"] = "auto",
         priors: Any = None,
         class_weight: Any = None,
@@ -703,6 +721,7 @@ class IKQD(Classifier):
         self.landmarks = landmarks
         self.n_landmarks = n_landmarks
         self.rank = rank
+        self.centre = centre
         self.shrinkage = shrinkage
         self.priors = priors
         self.class_weight = class_weight

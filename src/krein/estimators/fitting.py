@@ -7,17 +7,17 @@ several, and builds a model; everything that concerns new objects is a method of
 from __future__ import annotations
 
 import os
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags, assert_all_finite, check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -28,7 +28,7 @@ from sklearn.utils.validation import (
 )
 
 from ..compare.pairs import Counter, Pairs, limit_blas_threads, try_symmetry
-from ..core.calibration import ClassWeights, Family, Reference, novelty_scores
+from ..core.calibration import Family, Priors, Reference, novelty_scores
 from ..core.evidence import apart_from, nearest_landmarks
 from ..core.moments import ClassMoments, weights_of
 from ..core.shapes import Array, Codes, Indices, Mask, Within
@@ -98,8 +98,11 @@ class LandmarkEstimator(BaseEstimator):
     verbose: int | None
     random_state: Any
 
+    takes_graphs = False
+    """Whether values of some pairs are enough, in a sparse matrix."""
+
     model_: Model | LandmarkMap
-    space_: LandmarkSpace
+    space_: Annotated[LandmarkSpace, OPTIONAL]
     eigenvalues_: Annotated[Array, "eigenvalues"]
     signature_: Signature
     comparisons_to_fit_: Annotated[int, Within(0)]
@@ -124,25 +127,6 @@ class LandmarkEstimator(BaseEstimator):
     def landmark_objects_(self) -> Any:
         """These objects, in the measure's form."""
         return self._fitted().landmarks.objects
-
-    @property
-    def kernel_evaluations_(self) -> int:
-        """Deprecated name of `comparisons_to_fit_`."""
-        return self._renamed("kernel_evaluations_", "comparisons_to_fit_")
-
-    @property
-    def kernel_reused_(self) -> int:
-        """Deprecated name of `comparisons_reused_`."""
-        return self._renamed("kernel_reused_", "comparisons_reused_")
-
-    def _renamed(self, old: str, new: str) -> Any:
-        found = getattr(self, new)
-        warnings.warn(
-            f"{old} is now called {new}; the old name will be removed in 0.3",
-            FutureWarning,
-            stacklevel=3,
-        )
-        return found
 
     # -- parameters, as in scikit-learn -----------------------------------------------------------
 
@@ -181,9 +165,11 @@ class LandmarkEstimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = (
-            get_measure(self.measure, self.measure_params).accepts == "values"
-        )
+        accepts = get_measure(self.measure, self.measure_params).accepts
+        tags.input_tags.pairwise = accepts == "values"
+        if accepts == "objects":
+            tags.input_tags.two_d_array = False
+            tags.input_tags.one_d_array = tags.input_tags.string = True
         return tags
 
     # -- what fits and predictions share -----------------------------------------------------------
@@ -229,7 +215,16 @@ class LandmarkEstimator(BaseEstimator):
         if measure.accepts == "values":
             if isinstance(X, str | os.PathLike | np.memmap):
                 return X  # read by block, and checked there
+            if hasattr(X, "tocsr"):
+                if not self.takes_graphs:
+                    raise TypeError(
+                        f"the missing entries of a sparse matrix have no value, and "
+                        f"{type(self).__name__} needs all of them: make it dense, or use "
+                        "KreinClassifier"
+                    )
+                return X  # checked by the measure
             if not reset:
+                self._check_columns(X)
                 return check_array(X, dtype=None, estimator=self)  # n × N or n × m
             # entries are checked when they are read, with an error that names them
             return validate_data(self, X, reset=True, dtype=None, ensure_all_finite=False)
@@ -258,6 +253,23 @@ class LandmarkEstimator(BaseEstimator):
                 f"for these objects, e.g. {parameter('measure', repr('levenshtein'))} "
                 f"({list_of_measures()} lists them)"
             ) from error
+
+    def _check_columns(self, X: Any) -> None:
+        """Refuse a frame of precomputed values whose columns are other objects than in fit."""
+        names, given = getattr(self, "feature_names_in_", None), getattr(X, "columns", None)
+        if names is None or given is None:
+            return
+        if len(given) == len(self.landmarks_) < len(names):
+            names = names[self.landmarks_]
+        if len(given) != len(names):
+            return  # the measure says what is wrong
+        other = np.flatnonzero(np.asarray(given, dtype=object) != names)
+        if len(other):
+            k = int(other[0])
+            raise ValueError(
+                f"column {k} of X is {given[k]!r}, but {names[k]!r} in fit: pass the columns in "
+                "the order of the training objects, as X[clf.feature_names_in_]"
+            )
 
     def _set_fit(
         self, choice: LandmarkChoice, space: LandmarkSpace, eigenvalues: Array, counter: Counter
@@ -514,6 +526,12 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         self.model_ = self._fitted().with_names(names)
         return self
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of `predict(X)`, for objects in memory or in a file."""
+        found = self.predict(X)
+        found = np.concatenate(list(found)) if isinstance(found, Iterator) else np.asarray(found)
+        return float(accuracy_score(y, found, sample_weight=sample_weight))
+
     def _new(self, X: Any) -> tuple[Any, Comparisons]:
         """Return new objects, checked as scikit-learn does, and how to compare them."""
         measure = self._fitted().measure
@@ -619,6 +637,7 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
             family=family,
             rank=self.rank,
             among=among,
+            centre=getattr(self, "centre", "landmarks"),
         )
         self._last_call = Counter()
         self.n_samples_seen_ = data.survey().n_objects
@@ -626,16 +645,16 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
             self.n_features_in_ = np.shape(chosen.landmarks.objects)[1]
         return chosen
 
-    def _class_weights(self, classes: NDArray[Any]) -> ClassWeights:
-        """Return the cost of errors on each class, from the parameter."""
+    def _class_costs(self, classes: NDArray[Any]) -> Priors:
+        """Return the class frequencies as priors, with the costs of errors from the parameter."""
         if self.class_weight is None:
-            return ClassWeights()
+            return Priors()
         if isinstance(self.class_weight, str):
             if self.class_weight != "balanced":
                 raise ValueError(
                     f"class_weight must be 'balanced' or a dict; got {self.class_weight!r}"
                 )
-            return ClassWeights("balanced")
+            return Priors(costs="balanced")
         names = classes.tolist()
         unknown = [name for name in self.class_weight if name not in names]
         if unknown:
@@ -643,7 +662,7 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         given = np.array([self.class_weight.get(name, 1.0) for name in names], dtype=float)
         if not ((given > 0) & np.isfinite(given)).all():
             raise ValueError(f"class_weight must be positive numbers; got {self.class_weight!r}")
-        return ClassWeights(given)
+        return Priors(costs=given)
 
 
 def check_multiclass(multiclass: str) -> None:
@@ -684,6 +703,10 @@ class LandmarkChoice:
         return replace(self, landmarks=replace(self.landmarks, indices=rows))
 
 
+Centre = Literal["landmarks", "training"]
+"""What dissimilarities are centred on. If every object is a landmark, both are the same."""
+
+
 def choose_landmarks(
     data: Dataset,
     rule: Rule,
@@ -694,6 +717,7 @@ def choose_landmarks(
     family: Family | None = None,
     rank: int | None = None,
     among: Mask | None = None,
+    centre: Centre = "landmarks",
 ) -> LandmarkChoice:
     """Choose landmarks of a data set by `rule`, from a sample, and span their space.
 
@@ -701,10 +725,12 @@ def choose_landmarks(
     depend on errors. The columns keep the values that the rule has compared, so that no pair is
     compared again.
     """
+    if centre not in ("landmarks", "training"):
+        raise ValueError(f"centre must be 'landmarks' or 'training'; got {centre!r}")
     N = data.survey().n_objects
     measure = run.measure
     if isinstance(rule, Given):
-        return _given_landmarks(data, rule, run, classes, N, rank)
+        return _given_landmarks(data, rule, run, classes, N, rank, centre)
     most = data.n_sampled(measure)
     if isinstance(rule, All) and most < N:
         raise ValueError(
@@ -733,12 +759,19 @@ def choose_landmarks(
         (known_rows, known),
         labelled=classes is not None,
         rank=rank,
+        row_means=centre == "landmarks" or len(indices) == N,
         family=found.family,
     )
 
 
 def _given_landmarks(
-    data: Dataset, rule: Given, run: Comparisons, classes: Any, N: int, rank: int | None
+    data: Dataset,
+    rule: Given,
+    run: Comparisons,
+    classes: Any,
+    N: int,
+    rank: int | None,
+    centre: Centre,
 ) -> LandmarkChoice:
     """Return the landmarks that the user gave, in the same order."""
     measure = run.measure
@@ -767,6 +800,7 @@ def _given_landmarks(
         (indices, between),
         labelled=classes is not None,
         rank=rank,
+        row_means=centre == "landmarks" or len(indices) == N,
     )
 
 
@@ -782,12 +816,14 @@ def _choice(
     *,
     labelled: bool,
     rank: int | None,
+    row_means: bool,
     family: Family | None = None,
 ) -> LandmarkChoice:
     """Return the choice of landmarks with these values between them."""
     _refuse_underflow(run.measure, objects, between)
     unit = unit_of(between) if labelled else 1.0  # coordinates keep the user's unit
-    space = LandmarkSpace.of(between, run.measure.kind, rank=rank, unit=unit)
+    kind = run.measure.kind
+    space = LandmarkSpace.of(between, kind, rank=rank, unit=unit, row_means=row_means)
     columns = replace(run, n_jobs=data.n_jobs).columns(kept, selection.indices, *known)
     landmarks = Landmarks(selection.indices, codes, None, kept)
     return LandmarkChoice(landmarks, space, columns, selection, family)
@@ -926,8 +962,9 @@ def cross_fit(
     """
     folds = stratified_folds(values, codes, weights, groups=groups[rows])
     some = np.flatnonzero(folds >= 0)
-    if len(some) == 0:
-        return HeldOutScores(rows[some], np.empty((0, 2)))
+    present = np.unique(codes if weights is None else codes[weights > 0])
+    if len(some) == 0 or len(present) < len(np.unique(choice.landmarks.codes)):
+        return HeldOutScores(rows[:0], np.empty((0, 2)))
     own = own_landmarks(groups, rows, choice.landmarks.indices)
     scores = refitted_scores(family, choice, values, codes, weights, folds, own)
     return HeldOutScores(rows[some], scores[some])

@@ -16,16 +16,27 @@ import numpy as np
 from ..compare.pairs import block_rows, progress
 from ..core.calibration import Priors, Reference, novelty_scores
 from ..core.candidates import Points, no_points
-from ..core.cascade import Cascade, Worth, head_worth, look_worth, mean_of
-from ..core.evidence import Evidence, Neighbours, apart_from, nearest_landmarks
+from ..core.cascade import Cascade, Worth, head_worth, look_worth
+from ..core.evidence import VOTERS, Evidence, Neighbours, apart_from, nearest_landmarks
 from ..core.gaussian import FisherFamily
+from ..core.moments import weights_of
 from ..core.ranks import RankPool, Seen, find_separator
 from ..core.shapes import NON_NEGATIVE, Array, Indices
-from ..core.space import signed_eigen
-from ..data.dataset import Dataset, check_groups, first_equal, joined_groups, log_sizes
+from ..core.space import Signature, signed_eigen
+from ..data.dataset import (
+    Dataset,
+    check_groups,
+    check_labels,
+    encode,
+    first_equal,
+    joined_groups,
+    log_sizes,
+)
+from ..data.opening import Memory
 from ..landmarks import Rule, Stratified, get_rule
 from ..landmarks.random import default_number
-from ..measures import take
+from ..measures import Measure, get_measure, take
+from ..measures.precomputed import GraphRows
 from ..model.heads import Head
 from ..model.model import Comparisons, Model, SecondLook
 from .firstlook import (
@@ -38,6 +49,7 @@ from .firstlook import (
     worthwhile_heads,
 )
 from .fitting import Classifier, LandmarkChoice, all_or_nothing, mean_values, values_of
+from .hits import Objects, learn_from_hits
 from .lookzero import FeatureFit, fit_features
 from .secondlook import (
     FEWEST,
@@ -167,6 +179,8 @@ class KreinClassifier(Classifier):
     True
     """
 
+    takes_graphs = True
+
     dropped_heads_: tuple[str, ...]
     worth_: Worth | None
     n_copies_: Annotated[int, NON_NEGATIVE]
@@ -236,14 +250,17 @@ class KreinClassifier(Classifier):
         self._check()
         with all_or_nothing(self), self._open(X, y, sample_weight) as data:
             found = self._survey(data)
+            if isinstance(data, Memory) and isinstance(data.objects, GraphRows):
+                self._fit_graph(data, groups)
+                return self
             keys, codes = data.contents()
             copies, C = first_equal(keys), len(found.classes)
             related = joined_groups(check_groups(groups, found.n_objects), copies)
             everyone = np.arange(found.n_objects)
             distinct = first_equal(copies * C + codes) == everyone
             self.n_copies_ = found.n_objects - int(distinct.sum())
-            weights = self._class_weights(found.classes)
-            priors, each = Priors(None, weights), weights.of_objects(found.weights)
+            priors = self._class_costs(found.classes)
+            each = priors.weights(found.weights)
             run = self._comparisons(data.measure)
             family = FisherFamily(C, shrinkage="oas", priors=priors)
             rule = self._rule(found.weighted - self.n_copies_, C)
@@ -332,7 +349,7 @@ class KreinClassifier(Classifier):
         sample = sample.at(sample.scored)
         codes, weights, n_seen = sample.codes, sample.score_weights, sample.number
         names = [name for name in ("ikfd", "ikqd", "pcvm") if name not in left_out]
-        terms, costs, value_heads = [opinions], [float(m)], heads
+        taken, terms, costs, value_heads = ["first look"], [opinions], [float(m)], heads
         own = [head.to_log_proba(head.scores(alone.values, None)) for head in heads]
         lonely = [[without_own_class(one, alone.codes) for one in own]]
         features = self._features(data, run, kept, np.union1d(sample.indices, alone.indices))
@@ -342,6 +359,7 @@ class KreinClassifier(Classifier):
             heads, names = [zero, *heads], ["features", *names]
             terms, costs = [[zero.to_log_proba(scores)], *terms], [0.0, *costs]
             lonely.insert(0, [zero.to_log_proba(features.scores_of(alone.indices))])
+            taken = ["look zero", *taken]
         opinions = [term for look in terms for term in look]
         second, nearest, sizes = self._second_look(
             data, run, choice, kept, sample, alone, opinions, value_heads, features
@@ -352,11 +370,13 @@ class KreinClassifier(Classifier):
             terms.append([term[:n] for term in found])
             lonely.append([term[n:] for term in found])
             costs.append(float(second.known.n_candidates))
+            taken.append("second look")
         budget = np.inf if self.max_comparisons is None else self.max_comparisons
         cascade = Cascade.learn(
             terms, codes, costs, self.price, weights=weights, n_seen=n_seen, budget=budget
         )
-        log_proba, depth = cascade.held_out(terms, codes, sample.folds, weights)
+        log_proba = cascade.held_out(terms, codes, sample.folds, weights)
+        looks = look_worth(taken, cascade, terms, codes, costs, weights)
         shares = sample.numbers if sample.shares is None else sample.numbers * sample.shares
         unweighted = shares if (shares != 1).any() else None  # without the costs of errors
         model = Model(
@@ -369,45 +389,22 @@ class KreinClassifier(Classifier):
             landmarks,
             second,
             Reference.of(novelty_scores(near.apart, kind), log_proba, codes, unweighted, sizes),
-            mean_of(np.cumsum(costs)[depth], weights),
+            looks[-1].comparisons,
             self.n_samples_seen_,
             getattr(self, "feature_names_in_", None),
             self.ambiguous_below,
             self.novel_below,
         )
         if separator is not None and n:
-            _, more = cascade.run(
-                len(alone.codes), kept.n_classes, lambda k, rows: [term[rows] for term in lonely[k]]
-            )
-            both, everyone = sample.joined(alone), np.arange(n + len(more))
-            heads_only = [(terms[k], lonely[k]) for k in range(1 + (features is not None))]
-            seen, so_far = [], list[Array]()
-            for pair in heads_only:
-                so_far = [*so_far, *(np.concatenate(one) for one in zip(*pair, strict=True))]
-                seen.append(Seen(everyone, so_far))
-            if second is not None:
-                seen.append(Seen(everyone, so_far, nearest))
-            ranks = RankPool.learn(
-                model.classes.tolist(),
-                separator,
-                totals_of(kept.rows.y, kept.numbers(), kept.n_classes),
-                seen,
-                None if second is None else second.evidence,
-                both.codes,
-                np.append(depth, more),
-                both.relatives(kept),
-                both.score_weights,
-            )
+            ranks = learn_ranks(separator, model, kept, sample, alone, terms, lonely, nearest)
             model = replace(model, ranks=ranks)
         self.model_ = compared_with_random(model, run)
         self.dropped_heads_ = tuple(map(": ".join, left_out.items()))
         self.worth_ = None
         if len(codes):
             pool = cascade.looks[len(terms) - 1 - (second is not None)].weights
-            self.worth_ = Worth(
-                head_worth(names, cascade, pool, opinions, codes, weights),
-                look_worth(model.look_names, cascade, terms, codes, costs, weights),
-            )
+            heads_worth = head_worth(names, cascade, pool, opinions, codes, weights)
+            self.worth_ = Worth(heads_worth, looks)
         eigenvalues = signed_eigen(kept.moments.gram(), choice.space.signs).values
         self._set_fit(choice, choice.space, eigenvalues, run.counter)
 
@@ -415,6 +412,114 @@ class KreinClassifier(Classifier):
         """Return the sign between the ranks of the labels; None if they are no paths."""
         classes = data.survey().classes.tolist()
         return find_separator(classes) if isinstance(classes[0], str) else None
+
+    def fit_hits(
+        self,
+        graph: Any,
+        y: Any,
+        known: Any,
+        *,
+        groups: Any = None,
+        known_groups: Any = None,
+        score: str = "",
+    ) -> Self:
+        """Fit to hits of labelled objects among known ones that may be other objects.
+
+        If all objects were searched among each other, `fit` does the same.
+
+        Parameters
+        ----------
+        graph : sparse matrix (n, N)
+            The values of n objects with their hits among N known ones.
+        y : array of n labels
+        known : array of N labels
+            Those of the known objects, among which new ones are searched too.
+        groups : array of n groups, optional
+            Hits of an object within its own group are ignored when it is held out.
+        known_groups : array of N groups, optional
+            The groups of the known objects, if `groups` are given.
+        score : str, default=""
+            The column that the values come from, if they are from a table of hits.
+
+        Returns
+        -------
+        self
+        """
+        self._check()
+        with all_or_nothing(self):
+            measure = get_measure(self.measure, self.measure_params)
+            rows, (n, N) = measure.check(graph), graph.shape
+            y, known = check_labels(np.asarray(y), n), check_labels(np.asarray(known), N)
+            classes = np.unique(known)
+            kept = np.flatnonzero(np.isin(y, classes))  # others cannot be predicted
+            if groups is None:
+                own, others = np.arange(n), n + np.arange(N)
+            else:
+                both = np.concatenate([np.asarray(groups), np.asarray(known_groups)])
+                own, others = np.split(np.unique(both, return_inverse=True)[1], [n])
+            self._learn_from_hits(
+                rows[kept],
+                Objects(encode(y[kept], classes), own[kept], np.ones(len(kept))),
+                Objects(encode(known, classes), others, np.ones(N)),
+                measure,
+                classes,
+                score,
+            )
+        return self
+
+    def _fit_graph(self, data: Memory, groups: Any) -> None:
+        """Learn from a graph of neighbours, in which nothing remains to be compared."""
+        found, N = data.survey(), len(data)
+        if data.objects.width != N:
+            raise ValueError(
+                f"for fit, a graph must be square, with a row and a column per object; got "
+                f"{N} × {data.objects.width}"
+            )
+        codes = encode(data.labels, found.classes)
+        objects = Objects(codes, check_groups(groups, N), weights_of(data.weights, N))
+        self._learn_from_hits(data.objects, objects, objects, data.measure, found.classes)
+
+    def _learn_from_hits(
+        self,
+        rows: GraphRows,
+        objects: Objects,
+        known: Objects,
+        measure: Measure,
+        classes: Any,
+        score: str = "",
+    ) -> None:
+        """Learn from the hits of objects among known ones, and set the attributes of the fit."""
+        if self.neighbours == 0:
+            raise ValueError("neighbours=0 leaves nothing to learn from: a graph has no landmarks")
+        n = len(known.codes)
+        sizes = np.bincount(known.codes, known.numbers, len(classes)).astype(np.float64)
+        learned = learn_from_hits(
+            rows,
+            measure.kind,
+            objects,
+            known,
+            len(classes),
+            class_weights=self._class_costs(classes).weights(sizes),
+            k=self.neighbours or VOTERS,
+            score=score,
+        )
+        self.model_ = Model(
+            measure,
+            False,
+            classes,
+            (learned.head,),
+            learned.cascade,
+            np.empty(0),
+            learned.landmarks,
+            learned.second_look,
+            learned.reference,
+            n_objects=n,
+            ambiguous_below=self.ambiguous_below,
+            novel_below=self.novel_below,
+        )
+        self.dropped_heads_, self.worth_, self.n_copies_ = (), learned.worth, 0
+        self.eigenvalues_, self.signature_ = np.empty(0), Signature(0, 0, n)
+        self.comparisons_to_fit_, self.comparisons_reused_, self.n_samples_seen_ = 0, 0, n
 
     def _features(
         self, data: Dataset, run: Comparisons, kept: Values, held_out: Indices
@@ -481,3 +586,44 @@ class KreinClassifier(Classifier):
         )
         objects = measure.keep(take(objects, own), known.indices, data.survey().n_objects)
         return SecondLook(known, evidence, None, objects), near, sizes
+
+
+def learn_ranks(
+    separator: str,
+    model: Model,
+    kept: Values,
+    sample: HeldOut,
+    alone: HeldOut,
+    terms: list[list[Array]],
+    lonely: list[list[Array]],
+    nearest: Neighbours,
+) -> RankPool:
+    """Learn the ranks of labels that are paths from held-out objects.
+
+    `terms` are what the looks tell about the `sample`, `lonely` about objects that are `alone` in
+    their class, and `nearest` are the neighbours of both.
+    """
+    joined = [
+        [np.concatenate(pair) for pair in zip(*both, strict=True)]
+        for both in zip(terms, lonely, strict=True)
+    ]
+    everyone, n = sample.joined(alone), len(sample.codes) + len(alone.codes)
+    _, depth = model.cascade.run(n, kept.n_classes, lambda k, rows: [t[rows] for t in joined[k]])
+    evidence = None if model.second_look is None else model.second_look.evidence
+    assert evidence is None or isinstance(evidence, Evidence)
+    seen, so_far = [], list[Array]()
+    for added, name in zip(joined, model.look_names, strict=True):
+        near = nearest if name == "second look" else None
+        so_far = so_far if near is not None else [*so_far, *added]
+        seen.append(Seen(np.arange(n), so_far, near))
+    return RankPool.learn(
+        model.classes.tolist(),
+        separator,
+        totals_of(kept.rows.y, kept.numbers(), kept.n_classes),
+        seen,
+        evidence,
+        everyone.codes,
+        depth,
+        everyone.relatives(kept),
+        everyone.score_weights,
+    )

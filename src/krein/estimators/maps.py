@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from numbers import Integral
 from operator import add
@@ -15,7 +16,7 @@ from sklearn.utils.validation import column_or_1d
 from ..compare.pairs import block_rows
 from ..core.moments import ClassMoments
 from ..core.shapes import Array
-from ..core.space import Embedding, LandmarkSpace, embed, signed_eigen
+from ..core.space import Embedding, LandmarkSpace, embed, signed_eigen, stable_rank
 from ..data.dataset import Chunk, Counted, LandmarkColumns, check_labels
 from ..data.opening import Memory, open_data
 from ..landmarks import get_rule
@@ -196,8 +197,18 @@ class NystromMap(LandmarkTransformer):
         """Choose landmarks among the objects X; labels y are used by rules that need them."""
         with all_or_nothing(self):
             moments, choice, run = self._gram(X, y)
-            eigenvalues = signed_eigen(moments.gram(), choice.space.signs).values
-            self._set_map(choice, run, eigenvalues, None)
+            G, signs = moments.gram(), choice.space.signs
+            self._set_map(choice, run, signed_eigen(G, signs).values, None)
+            stable = stable_rank(G, signs)
+            if stable < len(signs):
+                share = abs(choice.space.basis.lam[stable] / choice.space.basis.lam[0])
+                warnings.warn(
+                    f"the approximation is unstable: eigenvalue {stable + 1} of the landmarks' "
+                    f"matrix, {share:.1e} of the largest, contributes more than all larger ones "
+                    f"together. Set rank={stable}, or choose other landmarks",
+                    UserWarning,
+                    stacklevel=2,
+                )
         return self
 
 
@@ -206,11 +217,11 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Number of axes; None keeps all with a non-zero eigenvalue.
     measure : str, Measure or callable
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
+    n_components : int or None, default=None
+        Number of axes; None keeps all with a non-zero eigenvalue.
     measure_params : dict or None, default=None
         Parameters of a measure given by name. For a function, pass {"kind": "dissimilarity"} if
         larger values mean less similar.
@@ -260,7 +271,7 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
     --------
     >>> from krein import PseudoEuclideanEmbedding
     >>> words = ["house", "mouse", "horse", "haus", "maus", "ross"]
-    >>> embedding = PseudoEuclideanEmbedding(2, measure="levenshtein", landmarks="all")
+    >>> embedding = PseudoEuclideanEmbedding("levenshtein", n_components=2, landmarks="all")
     >>> embedding.fit_transform(words).shape
     (6, 2)
     """
@@ -269,9 +280,9 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
 
     def __init__(
         self,
-        n_components: int | None = None,
-        *,
         measure: Any,
+        *,
+        n_components: int | None = None,
         measure_params: dict[str, Any] | None = None,
         landmarks: Any = "meb",
         n_landmarks: int | None = None,
@@ -298,10 +309,7 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
         """Find the axes from objects X; labels y are used by rules that need them."""
         n = self.n_components
         if n is not None and not (isinstance(n, Integral) and n >= 1):
-            raise ValueError(
-                f"n_components must be a whole number, at least 1, or None; got {n!r} (pass "
-                "the measure by keyword: measure=...)"
-            )
+            raise ValueError(f"n_components must be a whole number, at least 1, or None; got {n!r}")
         with all_or_nothing(self):
             moments, choice, run = self._gram(X, y)
             embedding = embed(
@@ -322,11 +330,11 @@ class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Number of axes; None keeps all with a non-zero eigenvalue.
     measure : str, Measure or callable
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
+    n_components : int or None, default=None
+        Number of axes; None keeps all with a non-zero eigenvalue.
     measure_params : dict or None, default=None
         Parameters of a measure given by name. For a function, pass {"kind": "dissimilarity"} if
         larger values mean less similar.
@@ -375,7 +383,7 @@ class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
     --------
     >>> from krein import IndefiniteKernelPCA
     >>> words = ["house", "mouse", "horse", "haus", "maus", "ross"]
-    >>> pca = IndefiniteKernelPCA(2, measure="levenshtein", landmarks="all").fit(words)
+    >>> pca = IndefiniteKernelPCA("levenshtein", n_components=2, landmarks="all").fit(words)
     >>> pca.transform(["laus"]).shape
     (1, 2)
     """

@@ -84,13 +84,14 @@ class PCVM(Classifier):
         Number of training objects that may be basis objects. None uses the landmarks; a number
         adds a random sample of others to the landmarks; "all" uses all objects. Time and memory
         stay linear in N for a fixed number.
-    solver : {"em", "paper"}, default="em"
+    solver : {"em", "paper", "paper-exact"}, default="em"
         "em" finds a mode of the posterior under the sign constraints. "paper" is the published PCVM
-        or Ny-PCVM, for comparison.
+        or Ny-PCVM, for comparison. Ny-PCVM approximates the matrix Υ that it inverts on 1 % of the
+        objects, which costs much of the accuracy; "paper-exact" inverts it exactly, in O(N m²).
     multiclass : {"joint", "ovr"}, default="joint"
-        One multinomial model of all classes, or one class against the rest as in the paper. With
-        solver="paper", which has no joint model, "joint" fits one model for each pair of classes,
-        as the program of its authors does.
+        One multinomial model of all classes, or one class against the rest as in the paper. The
+        published solvers have no joint model: there, "joint" fits one model for each pair of
+        classes.
     sparse : bool or None, default=None
         Drop basis objects while the leave-one-out loss stays within one standard error. None does
         so for two classes with at least five objects per candidate; otherwise only objects whose
@@ -128,14 +129,14 @@ class PCVM(Classifier):
         Rows of the training objects that a new object is compared with.
     dual_coef_, intercept_ : arrays (m, 1 or C) and (1 or C,)
         Weights of the basis functions of `landmarks_`: one score for two classes, else one per
-        class (one for each pair of classes with solver="paper" and multiclass="joint").
+        class (one for each pair of classes with a published solver and multiclass="joint").
     objective_path_ : array
-        Log-posterior after each iteration of the last fit, rising (empty for solver="paper").
+        Log-posterior after each iteration of the last fit, rising (empty for published solvers).
     basis_function_ : {"similarity", "-d²/2", "-d", "-√d"}
         The basis functions: the similarity itself (centred, for dissimilarities with `n_basis` or
-        solver="paper"), or a function of a dissimilarity d. This is −½d², unless −d, and then −√d,
-        lowers the leave-one-out loss by two standard errors. The loss is computed on objects that
-        are not landmarks, if there are at least five per landmark and at most 4,000 landmarks.
+        a published solver), or a function of a dissimilarity d. This is −½d², unless −d, and then
+        −√d, lowers the leave-one-out loss by two standard errors. The loss is computed on objects
+        that are not landmarks, if there are at least five per landmark and at most 4,000 landmarks.
     prior_scale_ : float
         Scale of the sparsity prior on weights of columns with unit standard deviation. For two
         classes, the leave-one-out loss chooses it; for more, it is 1.
@@ -264,23 +265,27 @@ class PCVM(Classifier):
         return self
 
     def _check(self, sample_weight: Any) -> None:
-        if self.solver not in ("em", "paper"):
-            raise ValueError(f"solver must be 'em' or 'paper'; got {self.solver!r}")
+        if self.solver not in ("em", "paper", "paper-exact"):
+            raise ValueError(f"solver must be 'em', 'paper' or 'paper-exact'; got {self.solver!r}")
         check_multiclass(self.multiclass)
         if self.rank is not None and self.n_basis is None:
             raise ValueError("rank= needs n_basis=: without it, the features are similarities")
-        if self.solver == "paper":
+        if self.solver != "em":
             for name in ("class_weight", "n_basis"):
                 if getattr(self, name) is not None:
-                    raise ValueError(f"solver='paper' does not support {name}: set it to None")
+                    raise ValueError(
+                        f"solver={self.solver!r} does not support {name}: set it to None"
+                    )
             if sample_weight is not None or self.calibrate:
                 what = "sample_weight" if sample_weight is not None else "calibrate=True"
-                raise ValueError(f"solver='paper' does not support {what}; solver='em' does")
+                raise ValueError(
+                    f"solver={self.solver!r} does not support {what}; solver='em' does"
+                )
 
     def _family(self, n_classes: int) -> PCVMFamily:
         return PCVMFamily(
             n_classes,
-            one_against_rest=self.multiclass == "ovr" and self.solver != "paper",
+            one_against_rest=self.multiclass == "ovr" and self.solver == "em",
             sparse=self.sparse,
             function=None if self.n_basis is None else POWERS[0],
             rank=self.rank,
@@ -294,7 +299,7 @@ class PCVM(Classifier):
         Also returns the eigenvalues of the approximated kernel.
         """
         space, m = chosen.space, len(chosen.landmarks.indices)
-        each = self._class_weights(classes).of_objects(data.survey().weights)
+        each = self._class_costs(classes).weights(data.survey().weights)
         term = partial(values_of, chosen.columns, space, space.origin(), classes, each)
         kept, moments = data.keep(term, m, block_rows(run.measure, m), run.counter)
         return kept, signed_eigen(moments.gram(), space.signs).values
@@ -314,10 +319,9 @@ class PCVM(Classifier):
         family = self._family(len(classes))
         if isinstance(chosen.family, PCVMFamily):  # the rule used its basis function
             family = replace(family, otherwise=chosen.family.otherwise)
-        if self.solver == "paper":
-            model = fit_as_published(
-                chosen.space, kept, family.n_classes, self._rng(), self.multiclass == "ovr"
-            )
+        if self.solver != "em":
+            forms = self.multiclass == "ovr", self.solver == "paper-exact"
+            model = fit_as_published(chosen.space, kept, family.n_classes, self._rng(), *forms)
             self._set_model(model, chosen.space.conversion, chosen, run, eigenvalues, classes)
         elif self.n_basis is not None:
             self._learn_basis(data, run, chosen, family, kept, eigenvalues, classes, groups)
@@ -401,7 +405,7 @@ class PCVM(Classifier):
 
         Predictions need only the landmarks that are `used`, those with weights other than zero.
         """
-        link: Link = "pairs" if self.solver == "paper" else "softmax"
+        link: Link = "softmax" if self.solver == "em" else "pairs"
         if self.multiclass == "ovr":
             link = "probits"
         if len(classes) == 2:
@@ -433,7 +437,7 @@ class PCVM(Classifier):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        if self.solver == "paper":
+        if self.solver != "em":
             self._warn_as_published(used.space)
 
     def _warn_as_published(self, space: LandmarkSpace) -> None:
@@ -487,7 +491,7 @@ class PCVM(Classifier):
         rows, weights = held_out.rows, None if raw.weight is None else raw.weight[held_out.rows]
         if len(rows) == 0:
             return
-        costs = self._class_weights(self.classes_).of_objects(data.survey().weights)
+        costs = self._class_costs(self.classes_).weights(data.survey().weights)
         if groups is not None:
             numbers = weights if costs is None or weights is None else weights / costs[raw.y[rows]]
             weights = scaled(weights, shares_of_groups(groups[rows], numbers))

@@ -1,6 +1,6 @@
 """Cross-validate several models on the same folds; each pair is compared once and shared by all."""
 
-from .models import AVAILABLE
+from .plan import AVAILABLE
 from .result import Evaluation, ModelResult
 from .run import evaluate
 

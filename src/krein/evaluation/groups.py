@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ..compare import Pairs
 from ..compare.pairs import compare_each
+from ..core.ranks import find_separator
 from ..core.shapes import Array, Indices
 from ..data.dataset import check_groups
 from ..wording import option, parameter
@@ -172,6 +173,23 @@ def near_copies(
     return NearCopies(copied / len(chosen), len(chosen))
 
 
+def keep_together(copies: NearCopies, groups: str | None) -> str:
+    """Return the advice how to keep near-duplicates in one fold.
+
+    Groups that are found by a search may miss some; a lower threshold joins more of them.
+
+    >>> keep_together(NearCopies(0.1, 100), None)
+    "keep duplicates together with groups='identity:0.9' or your own groups"
+    """
+    found = groups is not None and groups.startswith(BY_IDENTITY)
+    if groups is None or (found and parse_identity(groups)[1] > copies.threshold):
+        wanted = parameter("groups", repr(f"identity:{copies.threshold}"))
+        return f"keep duplicates together with {wanted} or your own groups"
+    if not found:
+        return "put near-duplicates into the same of your groups"
+    return "the search for groups missed some of them: use a lower threshold, or your own groups"
+
+
 def _nearby(V: NDArray[Any], lengths: NDArray[Any], v: NDArray[Any]) -> Indices:
     """Return the ten rows of V nearest to v, or all if there are no more; `lengths` are squared."""
     if len(V) <= NEARBY:
@@ -204,18 +222,18 @@ def find_groups(groups: Any, pairs: Pairs, codes: Indices, seed: int) -> Indices
     if isinstance(groups, str):
         what, threshold = parse_identity(groups)
         if what == "identity":
-            return _numbered(identity_groups(pairs, codes, threshold, seed))
+            return number_groups(identity_groups(pairs, codes, threshold, seed))
         if pairs.measure.name != "tcrdist":
             raise ValueError(
                 f"{parameter('groups', repr(groups))} is for T-cell receptors, compared by tcrdist"
             )
         from ..measures.tcr import cdr3_groups
 
-        return _numbered(cdr3_groups(pairs.objects, threshold))
-    return _numbered(check_groups(groups, len(pairs)))
+        return number_groups(cdr3_groups(pairs.objects, threshold))
+    return number_groups(check_groups(groups, len(pairs)))
 
 
-def _numbered(groups: NDArray[Any]) -> Indices:
+def number_groups(groups: NDArray[Any]) -> Indices:
     """Number groups by their first object, so that folds do not depend on their names."""
     _, first, code = np.unique(groups, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[code].astype(np.intp)
@@ -256,8 +274,7 @@ def split_folds(
         others = "" if n == 1 else f", and so have {n - 1:,} other classes"
         raise ValueError(
             f"class {alone!r} has one object (row {row}){others}: it cannot be used for training "
-            f"and for testing; leave such classes out{option('min_class_size', 2)}, or merge them "
-            f"with others"
+            f"and for testing; {_remedy(classes)}"
         )
     if not 2 <= folds <= counts.max():
         raise ValueError(
@@ -267,6 +284,15 @@ def split_folds(
     if groups is None:
         return _folds(StratifiedKFold(folds, shuffle=True, random_state=seed), codes, None)
     return _grouped(classes, codes, folds, seed, groups)
+
+
+def _remedy(classes: NDArray[Any]) -> str:
+    """Return what to do about classes that cannot be learned while they are held out."""
+    separator = find_separator([str(name) for name in classes.tolist()])
+    if separator is not None:
+        given = parameter("label_ranks", f'"{separator}"')
+        return f"score it at the ranks above, with {given}"
+    return f"leave such classes out{option('min_class_size', 2)}, or merge them with others"
 
 
 def _grouped(

@@ -7,7 +7,7 @@ and which labels may be wrong. `TwoLookResults` collects these fold by fold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..core.calibration import NEAREST, novelty_scores
 from ..core.cascade import Worth
 from ..core.evidence import Neighbours, squared
+from ..core.hits import KnownHits
 from ..core.shapes import Array, Indices
 from ..measures.base import Kind
 from ..model.model import Model
@@ -50,7 +51,11 @@ def reliability(P: Array, codes: Indices) -> Reliability:
     >>> reliability(np.array([[0.8, 0.2]] * 5), np.array([0, 0, 0, 0, 1])).error
     0.0
     """
-    sure, right = P.max(axis=1), P.argmax(axis=1) == codes
+    return calibration_bins(P.max(axis=1), P.argmax(axis=1) == codes)
+
+
+def calibration_bins(sure: Array, right: NDArray[np.bool_]) -> Reliability:
+    """Compare the confidences (n,) of predictions with their accuracy."""
     place = np.minimum((sure * BINS).astype(np.intp), BINS - 1)
     count = np.bincount(place, minlength=BINS).astype(float)
     with np.errstate(invalid="ignore"):
@@ -60,9 +65,14 @@ def reliability(P: Array, codes: Indices) -> Reliability:
 
 
 def log_losses(P: Array, codes: Indices) -> Array:
-    """Return −log of the probability of each object's own class, at most 745 (the smallest
-    float)."""
-    return -np.log(np.maximum(P[np.arange(len(codes)), codes], np.finfo(float).smallest_subnormal))
+    """Return −log of the probability of each object's own class."""
+    return minus_log(P[np.arange(len(codes)), codes])
+
+
+def minus_log(p: Array) -> Array:
+    """Return −log p, from 0 (not −0) to 745, that of the smallest float."""
+    found: Array = np.abs(np.log(np.clip(p, np.finfo(float).smallest_subnormal, 1.0)))
+    return found
 
 
 # Both looks at held-out objects
@@ -112,6 +122,7 @@ def compare_held_out(
     """
     landmarks, kind = train[model.landmarks.indices], model.measure.kind
     known = None if model.second_look is None else model.second_look.known
+    assert not isinstance(known, KnownHits)  # hits are not compared
     values = store.read(rows, landmarks)
     m, k = len(landmarks), 0 if known is None else known.n_candidates
     apart = np.full((len(rows), m + k), np.inf)
@@ -139,9 +150,9 @@ def compare_held_out(
 class BothLooks:
     """The results of both looks at held-out objects."""
 
-    codes: Indices  # (n,): the true classes
-    first: Array  # (n, C): probabilities after the first look
-    second: Array  # (n, C): after the second, which all objects that are compared get here
+    certainty: Array  # (n,): the largest probability after the first look
+    right: NDArray[np.bool_]  # (n, 2): after the first look, and after a second one at all objects
+    losses: Array  # (n, 2): log-losses, likewise
     looked: NDArray[np.bool_]  # (n,): objects to which the model itself gives a second look
     costs: Array  # (n, 2): comparisons of the first look, and of the second beyond it
 
@@ -149,7 +160,9 @@ class BothLooks:
     def of(
         cls, model: Model, compared: HeldOutComparisons, rows: Indices, codes: Indices
     ) -> BothLooks | None:
-        """Return both looks at some rows, of these classes; None if the model has only the first.
+        """Return both looks at some rows; None if the model has only the first.
+
+        `codes` are their classes, as places among those of the model.
 
         Objects that the features alone decide are not compared: both looks are the same.
         """
@@ -165,8 +178,10 @@ class BothLooks:
         costs = np.tile([float(m), float(compared.apart.shape[1] - m)], (n, 1))
         sure, looked = depth < len(terms) - 2, depth == len(terms) - 1
         first[sure], second[sure], costs[sure] = own[sure], own[sure], 0.0
-        first, second = cascade.bounded(first), cascade.bounded(second)
-        return cls(codes, np.exp(first), np.exp(second), looked, costs)
+        both = np.exp(cascade.bounded(first)), np.exp(cascade.bounded(second))
+        right = np.stack([P.argmax(axis=1) == codes for P in both], axis=1)
+        losses = np.stack([log_losses(P, codes) for P in both], axis=1)
+        return cls(both[0].max(axis=1), right, losses, looked, costs)
 
 
 @dataclass(frozen=True)
@@ -188,17 +203,18 @@ class LookCurve:
         """Return the curve over all folds; None if the model has no second look."""
         if not any(fold.costs[:, 1].any() for fold in folds):
             return None
-        codes, first, second, looked, costs = _joined(folds)
-        certainty = np.argsort(np.argsort(first.max(axis=1), kind="stable"))  # as ranks
-        masks = [certainty < round(share * len(codes)) for share in SHARES]
+        certainty, right, losses, looked, costs = _joined(folds)
+        n = len(certainty)
+        order = np.argsort(np.argsort(certainty, kind="stable"))  # as ranks
+        masks = [order < round(share * n) for share in SHARES]
         points = []
         for mask in [*masks, looked]:
-            P = np.where(mask[:, None], second, first)
+            look = mask.astype(np.intp)
             spent = costs[:, 0] + mask * costs[:, 1]
-            right, loss = P.argmax(axis=1) == codes, log_losses(P, codes)
-            points.append([values.mean() for values in (spent, right, loss, mask)])
+            chosen = right[np.arange(n), look], losses[np.arange(n), look]
+            points.append([values.mean() for values in (spent, *chosen, mask)])
         comparisons, accuracy, log_loss, share = np.array(points).T
-        return cls(comparisons, accuracy, log_loss, share, len(codes))
+        return cls(comparisons, accuracy, log_loss, share, n)
 
     def summary(self) -> dict[str, list[float]]:
         """Return the curve as JSON-compatible values."""
@@ -221,7 +237,7 @@ def _joined(folds: Sequence[Any]) -> list[NDArray[Any]]:
 # were chosen with the class included. The candidates are chosen anew, since an object's usual
 # candidates mostly belong to its own class.
 
-SAMPLED, FEWEST, MOST_CLASSES = 500, 5, 100
+UNKNOWN, FEWEST_UNKNOWN, MOST_UNKNOWN = 500, 5, 100
 """Number of held-out objects, minimum number per class, and maximum number of unknown classes."""
 
 ALARMS = 0.05
@@ -231,11 +247,11 @@ ALARMS = 0.05
 def sample_for_unknown(codes: Indices, seed: int) -> Indices:
     """Return up to 500 objects to treat as unknown and known, the same number from each class."""
     rng = np.random.default_rng(seed)
-    sizes = np.bincount(codes)
-    largest = np.argsort(-sizes, kind="stable")[:MOST_CLASSES]
-    each = max(FEWEST, SAMPLED // len(largest))
+    sizes = np.bincount(codes[codes >= 0])
+    largest = np.argsort(-sizes, kind="stable")[:MOST_UNKNOWN]
+    each = max(FEWEST_UNKNOWN, UNKNOWN // len(largest))
     chosen = []
-    for c in np.sort(largest[sizes[largest] >= FEWEST]):
+    for c in np.sort(largest[sizes[largest] >= FEWEST_UNKNOWN]):
         own = np.flatnonzero(codes == c)
         chosen.append(rng.permutation(own)[:each])
     return np.sort(np.concatenate(chosen)) if chosen else np.empty(0, dtype=np.intp)
@@ -246,16 +262,19 @@ class UnknownClassScores:
     """Novelty scores of some held-out objects, with classes treated as unknown."""
 
     codes: Indices  # (n,)
-    known: Array  # (n, C): if class c is unknown, for objects of other classes
+    known: Array  # (n, k): if one of k classes is unknown, for objects of the others
     unknown: Array  # (n,): if the object's own class is unknown
     nearest: Indices  # (n,): the class of the nearest object then
 
     @classmethod
     def of(
-        cls, usual: HeldOutComparisons, alone: HeldOutComparisons, codes: Indices, n_classes: int
+        cls, usual: HeldOutComparisons, alone: HeldOutComparisons, codes: Indices, classes: Indices
     ) -> UnknownClassScores:
-        """Return the scores, from usual comparisons and from those without the own class."""
-        known = [_mean_of_nearest(usual.without(c), usual.kind) for c in range(n_classes)]
+        """Return the scores, from usual comparisons and from those without the own class.
+
+        `classes` are those that are treated as unknown.
+        """
+        known = [_mean_of_nearest(usual.without(c), usual.kind) for c in classes.tolist()]
         apart = alone.without(codes)
         nearest = np.take_along_axis(alone.codes, apart.argmin(axis=1)[:, None], axis=1)[:, 0]
         return cls(codes, np.stack(known, axis=1), _mean_of_nearest(apart, alone.kind), nearest)
@@ -279,24 +298,24 @@ class UnknownClasses:
     n: int  # number of objects examined
 
     @classmethod
-    def of(cls, folds: list[UnknownClassScores], n_classes: int) -> UnknownClasses | None:
-        """Return the results over all folds; None if no class has enough objects."""
+    def of(cls, folds: list[UnknownClassScores], classes: Indices) -> UnknownClasses | None:
+        """Return the results of these classes over all folds; None if none has enough objects."""
         from scipy.stats import rankdata
 
         if not folds:
             return None
         codes, known, unknown, nearest = _joined(folds)
         rows = []
-        for c in np.unique(codes).tolist():
+        for column, c in enumerate(classes.tolist()):
             here = (codes == c) & np.isfinite(unknown)
-            u, k = unknown[here], known[codes != c, c]
+            u, k = unknown[here], known[codes != c, column]
             k = k[np.isfinite(k)]
-            if len(u) < FEWEST or len(k) < FEWEST:
+            if len(u) < FEWEST_UNKNOWN or len(k) < FEWEST_UNKNOWN:
                 continue
             ranks = rankdata(np.concatenate([u, k]))[: len(u)]
             auroc = (ranks.sum() - len(u) * (len(u) + 1) / 2) / (len(u) * len(k))
             found = float((u > np.quantile(k, 1 - ALARMS)).mean())
-            most = int(np.bincount(nearest[here], minlength=n_classes).argmax())
+            most = int(np.bincount(nearest[here]).argmax())
             rows.append((c, auroc, found, most))
         if not rows:
             return None
@@ -323,24 +342,30 @@ class SuspectLabel:
 
 
 def suspect_labels(
-    model: Any, train: Indices, store: PairStore, rows: Indices, codes: Indices, P: Array
+    compare: Callable[[Indices], HeldOutComparisons],
+    rows: Indices,
+    codes: Indices,
+    P: Array,
+    learned: Indices,
 ) -> list[SuspectLabel]:
     """Return the suspect labels among the held-out objects of a fold, the least probable first.
 
-    `P` (n, C) are their held-out probabilities. Only objects with a low probability of their own
-    label are compared with others.
+    `compare` compares some of them with others, and `P` (n, C) are their probabilities of the
+    classes `learned`. Only objects with a low probability of their own label are compared.
     """
     own, other = P[np.arange(len(codes)), codes], P.argmax(axis=1)
     doubted = np.flatnonzero((own <= UNLIKELY) & (P.max(axis=1) >= CERTAIN))
     doubted = doubted[np.argsort(own[doubted], kind="stable")][:MOST_SUSPECT]
     if not len(doubted):
         return []
-    compared = compare_held_out(model, train, store, rows[doubted])
+    compared = compare(rows[doubted])
     near = compared.nearest(NEAREST)
     assert near.columns is not None
     objects = np.take_along_axis(compared.objects, near.columns, axis=1)
     return [
-        SuspectLabel(int(rows[i]), float(own[i]), int(other[i]), float(P[i, other[i]]), tuple(them))
+        SuspectLabel(
+            int(rows[i]), float(own[i]), int(learned[other[i]]), float(P[i, other[i]]), tuple(them)
+        )
         for i, them, labels in zip(doubted.tolist(), objects.tolist(), near.codes, strict=True)
         if not (labels == codes[i]).any()
     ]
@@ -373,33 +398,39 @@ def _means(folds: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
 class TwoLookResults:
     """What a two-look model tells in addition to its probabilities, collected fold by fold."""
 
-    def __init__(self, store: PairStore, codes: Indices, n_classes: int, seed: int) -> None:
-        self.store, self.codes, self.n_classes = store, codes, n_classes
+    def __init__(self, store: PairStore, codes: Indices, seed: int) -> None:
+        self.store, self.codes = store, codes
         self.looked_at = np.random.default_rng(seed).permutation(len(codes))[:LOOKED_AT]
         self.sample = sample_for_unknown(codes, seed)
+        self.unknown = np.unique(codes[self.sample])
         self.looks: list[BothLooks] = []
         self.scores: list[UnknownClassScores] = []
         self.suspect: list[SuspectLabel] = []
 
     def add(self, model: Any, train: Indices, test: Indices, P: Array) -> None:
         """Add the results of a model fitted to `train`; `P` are the probabilities of `test`."""
+        # the model numbers the classes of its training objects, which may lack some
+        learned = np.unique(self.codes[train])
+        codes = np.searchsorted(learned, self.codes)
         compare = partial(compare_held_out, model, train, self.store)
         rows = np.intersect1d(test, self.looked_at)
         if len(rows):
-            both = BothLooks.of(model, compare(rows), rows, self.codes[rows])
+            both = BothLooks.of(model, compare(rows), rows, codes[rows])
             self.looks += [] if both is None else [both]
         rows = np.intersect1d(test, self.sample)
         if len(rows):
-            codes = self.codes[rows]
-            usual, alone = compare(rows), compare(rows, unknown=codes)
-            self.scores.append(UnknownClassScores.of(usual, alone, codes, self.n_classes))
-        self.suspect += suspect_labels(model, train, self.store, test, self.codes[test], P)
+            usual, alone = compare(rows), compare(rows, unknown=codes[rows])
+            unknown = np.searchsorted(learned, self.unknown)
+            scores = UnknownClassScores.of(usual, alone, codes[rows], unknown)
+            nearest = learned[scores.nearest]
+            self.scores.append(replace(scores, codes=self.codes[rows], nearest=nearest))
+        self.suspect += suspect_labels(compare, test, codes[test], P[:, learned], learned)
 
     def found(self) -> dict[str, Any]:
         """Return the results over all folds."""
         listed = sorted(self.suspect, key=lambda one: (one.probability, one.index))
         return {
             "looks": LookCurve.of(self.looks),
-            "unknown": UnknownClasses.of(self.scores, self.n_classes),
+            "unknown": UnknownClasses.of(self.scores, self.unknown),
             "suspect_labels": listed[:MOST_SUSPECT],
         }

@@ -5,23 +5,46 @@ The overview consists of the eigenvalues of the measure, a map of the objects, a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, find
 
 from ..compare import Pairs
 from ..compare.cache import object_digests
 from ..core.cascade import Worth
 from ..core.moments import ClassMoments
-from ..core.ranks import Ranks
+from ..core.ranks import Ranks, rank_path
 from ..core.shapes import Array, Indices
 from ..core.space import LandmarkSpace, SpectrumEstimate, double_centre, embed, estimate_spectrum
 from ..reject import augrc
 from .groups import NearCopies
-from .heldout import LookCurve, Reliability, SuspectLabel, UnknownClasses, log_losses, reliability
+from .heldout import (
+    LookCurve,
+    Reliability,
+    SuspectLabel,
+    UnknownClasses,
+    calibration_bins,
+    log_losses,
+    minus_log,
+)
 from .store import columns
+
+ROWS_AT_A_TIME = 512
+"""Number of objects whose probabilities of ranks are computed together."""
+
+
+@dataclass(frozen=True)
+class RankOnly:
+    """Held-out objects whose class no training object has: they are scored by rank only."""
+
+    labels: NDArray[Any]
+    folds: Indices
+    probabilities: Array  # (n, C)
 
 
 @dataclass(frozen=True)
@@ -54,21 +77,33 @@ class ModelResult:
     """How well objects of an unknown class can be recognised, for each class left out in turn."""
     suspect_labels: list[SuspectLabel] = field(default_factory=list)
     """Objects whose labels may be wrong, the least probable label first."""
+    rank_only: RankOnly | None = None
+    """Further objects, which count in `by_rank`."""
 
     @property
     def codes(self) -> Indices:
         """The true class of each object, as its index among the classes."""
         return np.searchsorted(self.classes, self.labels)
 
+    @cached_property
+    def answers(self) -> Indices:
+        """The most probable class of each object, as its index among the classes."""
+        return self.probabilities.argmax(axis=1)
+
+    @cached_property
+    def confidence(self) -> Array:
+        """The probability of the most probable class of each object."""
+        return self.probabilities.max(axis=1)
+
     @property
     def predicted(self) -> NDArray[Any]:
         """The most probable class of each object."""
-        return self.classes[self.probabilities.argmax(axis=1)]
+        return self.classes[self.answers]
 
     @property
     def right(self) -> NDArray[np.bool_]:
         """Whether each prediction is correct."""
-        return np.asarray(self.probabilities.argmax(axis=1) == self.codes)
+        return np.asarray(self.answers == self.codes)
 
     @property
     def fold_accuracy(self) -> Array:
@@ -83,7 +118,7 @@ class ModelResult:
     @property
     def reliability(self) -> Reliability:
         """Confidence compared with accuracy."""
-        return reliability(self.probabilities, self.codes)
+        return calibration_bins(self.confidence, self.right)
 
     @property
     def augrc(self) -> float:
@@ -91,35 +126,70 @@ class ModelResult:
         return augrc(self.labels, self.probabilities, self.classes)
 
     @property
-    def confusion(self) -> NDArray[np.intp]:
-        """Confusion matrix: objects of each true class (row) by predicted class (column)."""
+    def confusion(self) -> csr_array:
+        """Confusion matrix: objects of each true class (row) by predicted class (column).
+
+        It is sparse: with thousands of classes, most cells are empty.
+        """
         C = len(self.classes)
-        pairs = self.codes * C + self.probabilities.argmax(axis=1)
-        return np.bincount(pairs, minlength=C * C).reshape(C, C)
+        ones = np.ones(len(self.labels), dtype=np.intp)
+        return csr_array((ones, (self.codes, self.answers)), shape=(C, C))
 
     def by_rank(self, separator: str, above: float) -> list[dict[str, Any]]:
         """Return the figures for each rank of hierarchical labels, from the first to the leaves.
 
+        An object counts at the ranks that its label has, if the training set has its name there.
+        `objects` is their number, and `unknown` that of objects whose name the training set lacks.
         `answered` is the share of objects whose answer (the deepest rank with a probability of at
         least `above`) is at this rank or deeper; `answered_right` is the share of these that are
-        correct at this rank.
+        correct at this rank; `answered_unknown` is the share of the unknown ones that are answered
+        at this rank, which cannot be correct. A figure is None if there is no object for it.
         """
         ranks = Ranks.of([str(name) for name in self.classes.tolist()], separator)
-        depth = ranks.deepest(self.probabilities, above)[2]
+        labels, folds, parts = self.labels, self.folds, [self.probabilities]
+        if self.rank_only is not None and len(self.rank_only.labels):
+            labels = np.concatenate([labels, self.rank_only.labels])
+            folds = np.concatenate([folds, self.rank_only.folds])
+            parts.append(self.rank_only.probabilities)
+        paths = [rank_path(str(label), separator) for label in labels.tolist()]
+        depth = np.zeros(len(labels), dtype=np.intp)
+        sure, own = np.zeros((2, len(ranks), len(labels)))
+        best = np.empty((len(ranks), len(labels)), dtype=np.intp)
+        true = np.stack([_places(paths, rank, nodes, separator) for rank, nodes in
+                         enumerate(ranks.nodes)])  # fmt: skip
+        start = 0
+        for P in _row_blocks(parts):
+            rows = slice(start, start + len(P))
+            for rank, nodes in enumerate(ranks.nodes):
+                # a shorter label is no name of a deeper rank
+                short = [len(rank_path(node, separator)) <= rank for node in nodes]
+                Q = ranks.probabilities(P, rank)
+                Q[:, short] = 0.0
+                sure[rank, rows], best[rank, rows] = Q.max(axis=1), Q.argmax(axis=1)
+                own[rank, rows] = Q[np.arange(len(P)), true[rank, rows]]
+                depth[rows][sure[rank, rows] >= above] = rank + 1
+            start += len(P)
         found = []
-        for rank in range(len(ranks)):
-            P = ranks.probabilities(self.probabilities, rank)
-            codes = ranks.parents[rank][self.codes]
-            right, answered = P.argmax(axis=1) == codes, depth > rank
+        for rank, nodes in enumerate(ranks.nodes):
+            named = np.array([len(path) > rank for path in paths])
+            known = named & (true[rank] >= 0) & _elsewhere(true[rank], folds, len(nodes))
+            right, answered = (best[rank] == true[rank])[known], (depth > rank)[known]
+            losses = minus_log(own[rank, known])
+            unknown = (depth > rank)[named & ~known]
             found.append(
                 {
                     "rank": rank + 1,
-                    "nodes": len(ranks.nodes[rank]),
-                    "accuracy": float(right.mean()),
-                    "log_loss": float(log_losses(P, codes).mean()),
-                    "calibration_error": reliability(P, codes).error,
-                    "answered": float(answered.mean()),
-                    "answered_right": float(right[answered].mean()) if answered.any() else None,
+                    "nodes": sum(len(rank_path(node, separator)) > rank for node in nodes),
+                    "objects": int(known.sum()),
+                    "unknown": len(unknown),
+                    "accuracy": _mean(right),
+                    "log_loss": _mean(losses),
+                    "calibration_error": calibration_bins(sure[rank, known], right).error
+                    if known.any()
+                    else None,
+                    "answered": _mean(answered),
+                    "answered_right": _mean(right[answered]),
+                    "answered_unknown": _mean(unknown),
                 }
             )
         return found
@@ -151,7 +221,9 @@ class ModelResult:
             "n_landmarks": float(np.mean([len(part) for part in self.landmarks])),
             "fold_accuracy": accuracy.tolist(),
             "fold_log_loss": loss.tolist(),
-            "confusion": self.confusion.tolist(),
+            "confusion": sorted(
+                zip(*(part.tolist() for part in find(self.confusion)), strict=True)
+            ),
             "curve": self.curve and {name: part.tolist() for name, part in self.curve.items()},
             "worth": None if self.worth is None else self.worth.summary(),
             "looks": None if self.looks is None else self.looks.summary(),
@@ -159,10 +231,40 @@ class ModelResult:
         }
 
 
+def _places(paths: list[list[str]], rank: int, nodes: list[str], separator: str) -> Indices:
+    """Return the node of each path at a rank; −1 if it is none of them."""
+    place = {node: k for k, node in enumerate(nodes)}
+    return np.array([place.get(separator.join(path[: rank + 1]), -1) for path in paths])
+
+
+def _elsewhere(nodes: Indices, folds: Indices, n: int) -> NDArray[np.bool_]:
+    """Return whether another fold has the node of each object; with test objects, all have been
+    learned."""
+    if folds.max() == 0:
+        return np.ones(len(nodes), dtype=bool)
+    held = np.zeros((folds.max() + 1, n + 1), dtype=np.intp)
+    np.add.at(held, (folds, nodes), 1)
+    found: NDArray[np.bool_] = held.sum(axis=0)[nodes] > held[folds, nodes]
+    return found
+
+
+def _row_blocks(parts: list[Array]) -> Iterator[Array]:
+    """Yield some rows of the parts at a time, so that sums over ranks take little memory."""
+    for P in parts:
+        for start in range(0, len(P), ROWS_AT_A_TIME):
+            yield P[start : start + ROWS_AT_A_TIME]
+
+
+def _mean(values: NDArray[Any]) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
 @dataclass(frozen=True)
 class PairCount:
     """The comparisons made by the whole evaluation."""
 
+    all: int
+    """The pairs of all objects, in both directions."""
     compared: int
     """Values computed for all models, the spectrum and the map together, each pair once; 0 for a
     precomputed matrix."""
@@ -187,7 +289,8 @@ class Evaluation:
     """The fold in which each object was held out, from 0."""
     models: dict[str, ModelResult]
     pairs: PairCount
-    spectrum: SpectrumEstimate
+    spectrum: SpectrumEstimate | None
+    """None if most values are unknown, as in a table of hits."""
     duplicates: Duplicates | None
     """None if objects cannot be recognised by their contents."""
     map: ObjectMap
@@ -201,6 +304,15 @@ class Evaluation:
     """The objects that have a near-duplicate in another fold; None if the measure cannot tell."""
     n_train: int | None = None
     """Number of training objects, if there are test objects instead of folds."""
+    texts: list[str] | None = None
+    """The objects themselves, if they are strings."""
+
+    @cached_property
+    def by_rank(self) -> dict[str, list[dict[str, Any]]] | None:
+        """The figures of each model for each rank; None without ranks."""
+        if self.ranks is None:
+            return None
+        return {name: model.by_rank(*self.ranks) for name, model in self.models.items()}
 
     @property
     def best(self) -> ModelResult:
@@ -209,16 +321,13 @@ class Evaluation:
 
     def summary(self) -> dict[str, Any]:
         """Return all results except those per object, as JSON-compatible values."""
-        n, duplicates, ranks = len(self.names), None, None
+        n, duplicates = len(self.names), None
         if self.duplicates is not None:
             duplicates = {
                 "objects": sum(len(group) for group in self.duplicates.groups),
                 "groups": len(self.duplicates.groups),
                 "conflicting": self.duplicates.conflicting,
             }
-        if self.ranks is not None:
-            ranks = {name: model.by_rank(*self.ranks) for name, model in self.models.items()}
-        p, q, z = self.spectrum.signature
         return {
             "objects": n,
             "classes": [str(name) for name in self.classes.tolist()],
@@ -229,17 +338,9 @@ class Evaluation:
             "folds": int(self.folds.max()) + 1,
             "best": self.best.name,
             "models": {name: model.summary() for name, model in self.models.items()},
-            "ranks": ranks,
-            "pairs": {"all": n * n, **asdict(self.pairs)},
-            "spectrum": {
-                "positive": p,
-                "negative": q,
-                "zero": z,
-                "negative_mass": self.spectrum.negative_mass,
-                "sampled": self.spectrum.n_sampled,
-                "exact": self.spectrum.exact,
-                "eigenvalues": self.spectrum.eigenvalues.tolist(),
-            },
+            "ranks": self.by_rank,
+            "pairs": asdict(self.pairs),
+            "spectrum": None if self.spectrum is None else _described(self.spectrum),
             "duplicates": duplicates,
             "groups": None if self.groups is None else int(self.groups.max()) + 1,
             "near_copies": None if self.near_copies is None else asdict(self.near_copies),
@@ -247,9 +348,22 @@ class Evaluation:
         }
 
 
+def _described(spectrum: SpectrumEstimate) -> dict[str, Any]:
+    p, q, z = spectrum.signature
+    return {
+        "positive": p,
+        "negative": q,
+        "zero": z,
+        "negative_mass": spectrum.negative_mass,
+        "sampled": spectrum.n_sampled,
+        "exact": spectrum.exact,
+        "eigenvalues": spectrum.eigenvalues.tolist(),
+    }
+
+
 # The overview of the objects
 
-SAMPLED = 500
+EXAMINED = 500
 """Number of objects in the spectrum if all pairs would cost extra comparisons."""
 
 READ = 2000
@@ -272,7 +386,7 @@ def spectrum(pairs: Pairs, everything: bool, seed: int) -> SpectrumEstimate:
         values = pairs.block(rows, cols)
         return values if pairs.kind == "similarity" else double_centre(values**2)
 
-    size, rng = READ if everything else SAMPLED, np.random.default_rng(seed)
+    size, rng = READ if everything else EXAMINED, np.random.default_rng(seed)
     return estimate_spectrum(block, len(pairs), size=size, rng=rng)
 
 
@@ -330,15 +444,20 @@ def object_map(
     (van der Maaten & Hinton 2008), initialised with the first two, maps them to the plane. With
     more than 4,000 objects, only landmarks, errors and a random sample of the others are mapped.
     Only the first n objects are mapped.
+
+    A landmark is placed like any other object: its value to itself, which no other object has, is
+    replaced by that of an object like it. Otherwise landmarks would lie together, apart from the
+    objects that resemble them.
     """
     n = len(pairs) if n is None else n
     rng = np.random.default_rng(seed)
     if len(landmarks) > MAP_LANDMARKS:
         landmarks = np.sort(rng.choice(landmarks, MAP_LANDMARKS, replace=False))
     core = pairs.block(landmarks, landmarks)
-    shown = _shown(n, landmarks[landmarks < n], errors, rng)
+    shown = shown_objects(n, landmarks[landmarks < n], errors, rng)
     space = LandmarkSpace.of(core, pairs.kind)
-    B = space.coordinates(columns(pairs, landmarks, rows=shown, known=core))
+    values = columns(pairs, landmarks, rows=shown, known=core)
+    B = space.coordinates(_as_others(values, shown, landmarks))
     xy, axes, negative, method = np.zeros((len(shown), 2)), 0, 0, "axes"
     if B.shape[1] and len(shown) >= 4:
         one = np.zeros(len(B), dtype=np.intp)
@@ -346,14 +465,30 @@ def object_map(
         embedding = embed(moments.within(), space.signs, mean=moments.means[0], n_components=AXES)
         V = embedding.coordinates(B)
         axes, negative = V.shape[1], int((embedding.eigenvalues < 0).sum())
-        if axes < 3 or len(shown) < 20:
-            xy = np.hstack([V, xy])[:, :2]
-        else:
-            xy, method = _tsne(V, seed), "t-SNE"
+        xy, method = flattened(V, seed)
     return ObjectMap(shown, xy, landmarks, whose, axes, negative, method)
 
 
-def _tsne(V: Array, seed: int) -> Array:
+def _as_others(values: Array, rows: Indices, landmarks: Indices) -> Array:
+    """Replace the value of each landmark to itself by that of the object most like it, by the
+    values to the other landmarks."""
+    found = values.copy()
+    for column, landmark in enumerate(landmarks.tolist()):
+        row = int(np.searchsorted(rows, landmark))
+        if len(rows) < 2 or row == len(rows) or rows[row] != landmark:
+            continue
+        apart = (values - values[row]) ** 2
+        apart[:, column] = 0.0
+        gap = apart.sum(axis=1)
+        gap[row] = np.inf
+        found[row, column] = values[gap.argmin(), column]
+    return found
+
+
+def flattened(V: Array, seed: int) -> tuple[Array, str]:
+    """Return points (n, 2) of objects with these coordinates (n, r), and how they were found."""
+    if V.shape[1] < 3 or len(V) < 20:
+        return np.hstack([V, np.zeros((len(V), 2))])[:, :2], "axes"
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
@@ -361,10 +496,11 @@ def _tsne(V: Array, seed: int) -> Array:
     options: dict[str, Any] = {"perplexity": min(30.0, (len(V) - 1) / 3), "random_state": seed}
     # the threads of t-SNE busy-wait: on a busy machine, one thread is faster than two
     with threadpool_limits(1):
-        return np.asarray(TSNE(init=start, n_jobs=1, **options).fit_transform(V), dtype=float)
+        xy = TSNE(init=start, n_jobs=1, **options).fit_transform(V)
+    return np.asarray(xy, dtype=float), "t-SNE"
 
 
-def _shown(
+def shown_objects(
     n: int, landmarks: Indices, errors: NDArray[np.bool_], rng: np.random.Generator
 ) -> Indices:
     """Return all objects, or landmarks, errors (at most three quarters) and a sample of the

@@ -1,4 +1,7 @@
-"""Cross-validation of several models: each pair is compared once, for all models and folds."""
+"""Evaluation in three steps: plan the folds, fit the models fold by fold, describe the results.
+
+Each pair is compared once, for all models and folds.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,37 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
 
-from ..compare import Pairs, open_pairs
+from ..compare import open_pairs
 from ..core.ranks import Ranks
 from ..core.shapes import Array, Indices
-from ..data.dataset import check_labels
 from ..estimators.krein import KreinClassifier
 from ..measures import take
 from ..version import __version__
 from .baselines import Baseline
-from .groups import find_groups, groups_per_class, near_copies, split_folds
+from .groups import NearCopies, keep_together, near_copies
 from .heldout import TwoLookResults, mean_worth
-from .models import Model, fresh, get_models, needs_all, title
-from .result import Evaluation, ModelResult, PairCount, duplicates, object_map, spectrum
+from .plan import (
+    Classifier,
+    Plan,
+    fresh,
+    get_models,
+    name_models,
+    needs_all,
+    plan_folds,
+    plan_test,
+    title,
+)
+from .result import (
+    Evaluation,
+    ModelResult,
+    PairCount,
+    RankOnly,
+    duplicates,
+    object_map,
+    spectrum,
+)
 from .store import PairStore, Shared
-
-NAMED = 5
-"""Number of classes that a warning names."""
 
 WARNED = 0.01
 """Warn if at least this share of the objects has near-duplicates in other folds."""
@@ -101,13 +116,16 @@ def evaluate(
     test : tuple of objects and labels, optional
         Test objects: models are fitted once to X and y, and all results are those of the test
         objects, as for a published split. `folds` and `groups` are not used, and `names` are those
-        of the test objects. Not for a precomputed matrix.
+        of the test objects. Not for a precomputed matrix. Test objects of other classes than those
+        of y are an error, except with `label_ranks`.
     class_weight : "balanced" or None, default=None
         "balanced" makes an error cost more in a class with fewer objects. Models that take no
         weights are fitted without, and a warning names them.
     label_ranks : str, optional
         Separator of hierarchical labels, such as ";" in "Bacteria;Firmicutes". Figures are then
-        also reported for each rank; the probability of a parent is the sum of its children's.
+        also reported for each rank; the probability of a parent is the sum of its children's. An
+        object counts at the ranks that its label has. One whose class has no training object, when
+        it is held out, is scored by rank only.
     rank_above : float, default=0.9
         An answer is the deepest rank with at least this probability.
     names : sequence of N names, optional
@@ -147,114 +165,49 @@ def evaluate(
     >>> found.summary()["objects"]
     24
     """
-    n_test = None
-    if test is not None:
-        X, y, n_test = _joined_test(X, y, test, groups)
-    comparing: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
-    options = {"measure_params": measure_params, "symmetrize": symmetrize, **comparing}
-    pairs = open_pairs(measure, X, cache=cache, **options)
-    n = len(pairs)
-    store = PairStore(pairs)
-    if n_test is not None and store.given:
-        raise ValueError("test objects cannot be given for a matrix of values: use folds")
-    shared = Shared(store)
+    opening = {"n_jobs": n_jobs, "verbose": verbose}
+    pairs = open_pairs(
+        measure,
+        X if test is None else [*test[0], *X],
+        measure_params=measure_params,
+        symmetrize=symmetrize,
+        cache=cache,
+        **opening,
+    )
+    named, ranked = name_models(models, pairs), label_ranks is not None
+    if test is None:
+        plan = plan_folds(
+            pairs, y, names=names, folds=folds, groups=groups, ranked=ranked, seed=random_state
+        )
+    elif groups is not None:
+        raise ValueError("groups divide objects into folds; with test objects, there are none")
+    else:
+        plan = plan_test(pairs, y, test[1], names=names, ranked=ranked)
+    if label_ranks is not None:  # before the work
+        ranks = Ranks.of([str(label) for label in np.unique(plan.labels).tolist()], label_ranks)
+        ranks.deepest(np.zeros((0, len(ranks.parents[0]))), rank_above)
+    store = PairStore(plan.pairs)
     settings = {"landmarks": landmarks, "n_landmarks": n_landmarks, "random_state": random_state}
     chosen = get_models(
-        models,
-        pairs=pairs,
+        named,
+        pairs=plan.pairs,
         settings={"calibrate": calibrate, **settings},
-        opening={"measure": shared, "measure_params": None, **comparing},
+        opening={"measure": Shared(store), "measure_params": None, **opening},
     )
-    labels = check_labels(np.asarray(y), n)
-    classes, codes = np.unique(labels, return_inverse=True)
-    if label_ranks is not None:
-        Ranks.of([str(name) for name in classes.tolist()], label_ranks)  # before the work
-    shown = n if n_test is None else n_test
-    if names is not None and len(names) != shown:
-        raise ValueError(f"{len(names)} names for {shown} objects")
-    grouped = find_groups(groups, pairs, codes, random_state)
-    alone = np.zeros(len(classes), dtype=bool)
-    if grouped is not None:
-        alone = groups_per_class(codes, grouped) < 2
-    if grouped is not None and alone.any() and (~alone).sum() > 1:
-        keep = np.flatnonzero(~alone[codes])
-        _warn_of_classes(classes[alone], len(labels) - len(keep))
-        some = _rows(X, keep, given=store.given)
-        again: dict[str, Any] = {**options, **settings, "cache": cache, "calibrate": calibrate}
-        return evaluate(
-            some,
-            labels[keep],
-            models,
-            measure=measure,
-            folds=folds,
-            groups=grouped[keep],
-            label_ranks=label_ranks,
-            rank_above=rank_above,
-            names=[f"row {i}" for i in keep]
-            if names is None
-            else [names[i] for i in keep.tolist()],
-            class_weight=class_weight,
-            **again,
-        )
-    if n_test is None:
-        split = split_folds(classes, codes, folds, random_state, grouped)
-    else:
-        split = np.where(np.arange(n) < n_test, 0, -1)  # a single fold; the others are training
-    everyone = np.arange(n)
-    among_all = Pairs(shared, everyone, n_jobs=pairs.workers, verbose=verbose)
-    everything = store.given or any(needs_all(model) for model in chosen.values())
-    if everything and not store.given:
-        among_all.block(everyone, everyone)
-    results = {}
-    for name, model in chosen.items():
-        weighted = class_weight if hasattr(model, "class_weight") else None
-        if class_weight is not None and weighted is None:
-            warnings.warn(f"{name} takes no class weights, and is fitted without", stacklevel=2)
-        results[name] = _cross_validate(
-            name, model, store, labels, split, random_state, weighted, grouped
-        )
-        if verbose and sys.stderr.isatty():
-            right = results[name].right.mean()
-            print(f"{name}: {100 * right:.1f} % correct", file=sys.stderr)
-    rate = store.wall_seconds / max(store.compared, 1)
-    for result in results.values():  # at the average rate, regardless of the order of the models
-        result.seconds["compare"] *= rate
-    ranked = sorted(results.values(), key=lambda model: float(model.fold_log_loss.mean()))
-    found = spectrum(among_all, everything, random_state)
-    whose, of_map = _map_landmarks(ranked, n, random_state)
-    mapped = object_map(among_all, of_map, ~ranked[0].right, random_state, whose, shown)
-    copies = None
-    if n_test is None:
-        copies = near_copies(pairs, among_all, split, of_map, everything, random_state)
-    if copies is not None and copies.share >= WARNED:
-        warnings.warn(
-            f"{100 * copies.share:.0f} % of the objects have a near-duplicate (identity "
-            f"{copies.threshold} or more) in another fold, so accuracy on new objects may be lower "
-            f"than these figures; keep duplicates together with groups='identity:"
-            f"{copies.threshold}' (--groups identity:{copies.threshold}) or your own groups",
-            stacklevel=2,
-        )
+    results = run(plan, store, chosen, random_state, class_weight, verbose)
     called = measure if isinstance(measure, str) else getattr(measure, "__name__", None)
-    return Evaluation(
-        names=[f"row {i}" for i in range(shown)] if names is None else list(map(str, names)),
-        labels=labels[:shown],
-        classes=classes,
-        folds=split[:shown],
-        models=results,
-        pairs=PairCount(store.compared, pairs.counter.reused, store.wall_seconds, store.given),
-        spectrum=found,
-        duplicates=duplicates(take(pairs.objects, slice(0, shown)), codes[:shown]),
-        map=mapped,
-        groups=grouped,
+    return describe(
+        plan,
+        store,
+        results,
+        seed=random_state,
         ranks=None if label_ranks is None else (label_ranks, rank_above),
-        near_copies=copies,
-        n_train=None if n_test is None else n - n_test,
         settings={
             "measure": called or pairs.measure.title,
             "measure_params": {k: str(v) for k, v in (measure_params or {}).items()},
             **settings,
             "landmarks": None if landmarks is None else str(landmarks),
-            "folds": folds if n_test is None else 1,
+            "folds": plan.n_folds,
             "class_weight": class_weight,
             "groups": groups if isinstance(groups, str) or groups is None else "given",
             "symmetrize": symmetrize,
@@ -267,78 +220,63 @@ def evaluate(
     )
 
 
-def _joined_test(
-    X: Any, y: Any, test: tuple[Any, Any], groups: Any
-) -> tuple[list[Any], NDArray[Any], int]:
-    """Return test and training objects in one list, with their labels, and the number of the first.
-
-    Test objects of classes that the training data lack are an error.
-    """
-    if groups is not None:
-        raise ValueError("groups divide objects into folds; with test objects, there are none")
-    new, known = (
-        check_labels(np.asarray(test[1]), len(test[0])),
-        check_labels(np.asarray(y), len(X)),
-    )
-    unseen = np.setdiff1d(new, known)
-    if len(unseen):
-        n = int(np.isin(new, unseen).sum())
-        raise ValueError(
-            f"{n:,} of {len(new):,} test objects belong to classes without training objects, such "
-            f"as {unseen.tolist()[0]!r}: leave them out"
-        )
-    return [*test[0], *X], np.concatenate([new, known]), len(new)
+# Run: each model, fold by fold
 
 
-def _warn_of_classes(alone: NDArray[Any], n: int) -> None:
-    named = ", ".join(str(name) for name in alone[:NAMED].tolist())
-    more = f" and {len(alone) - NAMED:,} more" if len(alone) > NAMED else ""
-    warnings.warn(
-        f"left out {len(alone):,} of the classes ({n:,} objects), because all objects of such a "
-        f"class are in one group, so that it cannot be used for training and for testing: "
-        f"{named}{more}; use smaller groups to keep them",
-        stacklevel=3,
-    )
-
-
-def _rows(X: Any, keep: Indices, given: bool) -> Any:
-    """Return some of the objects, or the matrix of their values."""
-    if given:
-        return np.asarray(X)[np.ix_(keep, keep)]
-    return take(X, keep) if isinstance(X, list | tuple | np.ndarray) else _safe_indexing(X, keep)
+def run(
+    plan: Plan,
+    store: PairStore,
+    models: dict[str, Classifier],
+    seed: int,
+    class_weight: str | None,
+    verbose: int | None,
+) -> dict[str, ModelResult]:
+    """Return the results of each model."""
+    if not store.given and any(needs_all(model) for model in models.values()):
+        store.compare_all()
+    results = {}
+    for name, model in models.items():
+        weighted = class_weight if hasattr(model, "class_weight") else None
+        if class_weight is not None and weighted is None:
+            warnings.warn(f"{name} takes no class weights, and is fitted without", stacklevel=3)
+        results[name] = _cross_validate(name, model, plan, store, seed, weighted)
+        if verbose and sys.stderr.isatty():
+            right = results[name].right.mean()
+            print(f"{name}: {100 * right:.1f} % correct", file=sys.stderr)
+    rate = store.wall_seconds / max(store.compared, 1)
+    for result in results.values():  # at the average rate, regardless of the order of the models
+        result.seconds["compare"] *= rate
+    return results
 
 
 def _cross_validate(
     name: str,
-    model: Model,
+    model: Classifier,
+    plan: Plan,
     store: PairStore,
-    labels: NDArray[Any],
-    split: Indices,
     seed: int,
-    class_weight: str | None = None,
-    groups: Indices | None = None,
+    class_weight: str | None,
 ) -> ModelResult:
-    """Return the results of one model; in `seconds`, "compare" is still the number of pairs.
-
-    Objects in the fold −1 are in all training sets, and come after the others.
-    """
-    classes, codes = np.unique(labels, return_inverse=True)
-    P: Array = np.full((len(labels), len(classes)), np.nan)
-    two_looks = TwoLookResults(store, codes, len(classes), seed)
+    """Return the results of one model; in `seconds`, "compare" is still the number of pairs."""
+    labels, classes, codes, n = plan.labels, plan.classes, plan.codes, plan.n_scored
+    held_out = int((plan.folds >= 0).sum())
+    P: Array = np.zeros((held_out, len(classes)))
+    two_looks = TwoLookResults(store, codes, seed)
     fitted, landmarks, per_prediction, worths, curve = [], [], [], [], None
     seconds = {"compare": 0.0, "fit": 0.0, "predict": 0.0}
-    for fold in range(int(split.max()) + 1):
-        train, test = np.flatnonzero(split != fold), np.flatnonzero(split == fold)
+    for fold in range(plan.n_folds):
+        train, test = np.flatnonzero(plan.folds != fold), np.flatnonzero(plan.folds == fold)
         one = fresh(model)
         start, before = time.perf_counter(), store.wall_seconds
         if class_weight is not None:
             one.set_params(class_weight=class_weight)
         held = {}  # as in a fit with these groups
-        if groups is not None and not isinstance(one, Baseline):
-            held = {"groups": groups[train]} if getattr(one, "calibrate", True) else {}
+        if plan.groups is not None and not isinstance(one, Baseline):
+            held = {"groups": plan.groups[train]} if getattr(one, "calibrate", True) else {}
         one.fit(train, labels[train], **held)
         middle, between = time.perf_counter(), store.wall_seconds
-        P[test] = one.predict_proba(test)
+        learned = np.unique(codes[train])
+        P[np.ix_(test, learned)] = one.predict_proba(test)
         seconds["fit"] += max(middle - start - (between - before), 0.0)
         rest = store.wall_seconds - between
         seconds["predict"] += max(time.perf_counter() - middle - rest, 0.0)
@@ -350,18 +288,20 @@ def _cross_validate(
         if fold == 0 and hasattr(one, "selection_"):
             curve = one.selection_.details.get("curve")
         if isinstance(one, KreinClassifier):
-            two_looks.add(one.model_, train, test, P[test])
+            scored = test[test < n]
+            two_looks.add(one.model_, train, scored, P[scored])
             worths += [] if one.worth_ is None else [one.worth_]
-    tested, found = split >= 0, two_looks.found()
-    if not tested.all():  # the nearest objects are training objects, which are not reported
+    found = two_looks.found()
+    if held_out < len(labels):  # the nearest objects are training objects, which are not reported
         found["suspect_labels"] = []
     return ModelResult(
         name=name,
         title=title(model),
         classes=classes,
-        labels=labels[tested],
-        folds=split[tested],
-        probabilities=P[tested],
+        labels=labels[:n],
+        folds=plan.folds[:n],
+        probabilities=P[:n],
+        rank_only=RankOnly(labels[n:held_out], plan.folds[n:held_out], P[n:]),
         evaluations=round(float(np.mean(fitted))),
         comparisons=float(np.mean(per_prediction)),
         seconds=seconds,
@@ -372,13 +312,73 @@ def _cross_validate(
     )
 
 
-def _map_landmarks(ranked: list[ModelResult], n: int, seed: int) -> tuple[str | None, Indices]:
+# Describe: the results, with an overview of the objects
+
+
+def describe(
+    plan: Plan,
+    store: PairStore,
+    models: dict[str, ModelResult],
+    *,
+    seed: int,
+    ranks: tuple[str, float] | None,
+    settings: dict[str, Any],
+) -> Evaluation:
+    """Return the results of the models, with the eigenvalues, a map, duplicates and relatives."""
+    pairs, n = store.among_all(), plan.n_scored
+    objects = take(store.pairs.objects, slice(0, n))
+    best_first = sorted(models.values(), key=lambda model: float(model.fold_log_loss.mean()))
+    whose, landmarks = _map_landmarks(best_first, len(pairs), seed)
+    eigenvalues = spectrum(pairs, store.complete, seed)
+    mapped = object_map(pairs, landmarks, ~best_first[0].right, seed, whose, n)
+    copies = None
+    if plan.n_folds > 1:
+        copies = near_copies(store.pairs, pairs, plan.folds, landmarks, store.complete, seed)
+        _warn_of_copies(copies, settings["groups"])
+    return Evaluation(
+        names=plan.names,
+        labels=plan.labels[:n],
+        classes=plan.classes,
+        folds=plan.folds[:n],
+        models=models,
+        pairs=PairCount(
+            len(pairs) ** 2,
+            store.compared,
+            store.pairs.counter.reused,
+            store.wall_seconds,
+            store.given,
+        ),
+        spectrum=eigenvalues,
+        duplicates=duplicates(objects, plan.codes[:n]),
+        map=mapped,
+        settings=settings,
+        groups=plan.groups,
+        ranks=ranks,
+        near_copies=copies,
+        n_train=None if plan.n_folds > 1 else int((plan.folds < 0).sum()),
+        texts=list(objects) if all(isinstance(one, str) for one in objects) else None,
+    )
+
+
+def _map_landmarks(best_first: list[ModelResult], n: int, seed: int) -> tuple[str | None, Indices]:
     """Return the landmarks for the map: those of the best model with few of them, in the first
     fold.
 
     Their columns are known already. If every model uses all objects, return a random sample.
     """
-    for model in ranked:
+    for model in best_first:
         if 0 < len(model.landmarks[0]) < n // 2:
             return model.name, model.landmarks[0]
     return None, np.sort(np.random.default_rng(seed).choice(n, min(n, 200), replace=False))
+
+
+def _warn_of_copies(copies: NearCopies | None, groups: str | None) -> None:
+    """Warn of relatives in different folds, and say what keeps them together."""
+    if copies is None or copies.share < WARNED:
+        return
+    told = (
+        f"{100 * copies.share:.0f} % of the objects have a near-duplicate (identity "
+        f"{copies.threshold} or more) in another fold, so accuracy on new objects may be lower "
+        f"than these figures"
+    )
+    warnings.warn(f"{told}; {keep_together(copies, groups)}", stacklevel=4)

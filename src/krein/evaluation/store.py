@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Indices, Pairs
+from ..compare.pairs import TRIANGLE_ROWS, Indices, Pairs
 from ..measures import take
 from ..measures.base import Array, Measure, Objects
-
-TRIANGLE_ROWS = 32
 
 
 class PairStore:
@@ -44,6 +42,8 @@ class PairStore:
     def __init__(self, pairs: Pairs) -> None:
         self.pairs = pairs
         self.given = not pairs.measure.cacheable
+        self.complete = self.given
+        """Whether all pairs are known."""
         self.seconds = 0.0
         """Time spent comparing so far, summed over all threads."""
         self._columns: dict[int, Array] = {}
@@ -59,6 +59,18 @@ class PairStore:
     def wall_seconds(self) -> float:
         """Approximate wall time spent on comparisons: thread time divided by workers."""
         return 0.0 if self.given else self.seconds / self.pairs.workers
+
+    def among_all(self) -> Pairs:
+        """Return the pairs of all objects, which are read from here."""
+        pairs = self.pairs
+        workers, verbose = pairs.workers, pairs.verbose
+        return Pairs(Shared(self), np.arange(len(pairs)), n_jobs=workers, verbose=verbose)
+
+    def compare_all(self) -> None:
+        """Compare all pairs that are missing."""
+        everyone = np.arange(len(self.pairs))
+        self.among_all().block(everyone, everyone)
+        self.complete = True
 
     def read(self, rows: Indices, cols: Indices) -> Array:
         """Return the values of `rows` × `cols`."""

@@ -32,8 +32,8 @@ from .streams import (
     size_of,
 )
 
-FORMAT = 2
-"""Number of the format that is written and read. Format 1, of krein 0.1.0, stored other parts."""
+FORMAT = 1
+"""Number of the format that is written and read."""
 _MAGIC = "krein model"
 _HEADER = 16 * MIB
 """Size up to which a header is always accepted; parsed as JSON, it grows about twentyfold."""
@@ -195,11 +195,10 @@ def _header(archive: _Archive, limit: int) -> dict[str, Any]:
     if not isinstance(header, dict) or header.get("magic") != _MAGIC:
         raise ModelFileError(f"{path} is not a krein model")
     if header["format"] != FORMAT:
-        old = header["format"] == 1
-        remedy = "fit and save the model again" if old else "upgrade krein to load it"
         raise ModelFileError(
             f"{path} was written by krein {str(header['version'])[:20]} in format "
-            f"{str(header['format'])[:20]}; this version reads format {FORMAT}: {remedy}"
+            f"{str(header['format'])[:20]}; this version reads format {FORMAT}: "
+            "upgrade krein to load it"
         )
     return header
 

@@ -41,7 +41,9 @@ from .streams import (
     shown,
 )
 
-Kind = Literal["sequences", "strings", "receptors", "records", "vectors", "series", "matrix"]
+Kind = Literal[
+    "sequences", "strings", "receptors", "records", "vectors", "series", "matrix", "hits"
+]
 
 NOUNS: dict[str, str] = {
     "sequences": "sequence",
@@ -51,6 +53,7 @@ NOUNS: dict[str, str] = {
     "vectors": "row",
     "series": "series",
     "matrix": "row",
+    "hits": "query",
 }
 """The noun for one object of each kind."""
 

@@ -877,7 +877,10 @@ def _build(cls: type[Measure], params: dict[str, Any], called: str) -> Measure:
     for name in params:
         if name not in known:
             allowed = ", ".join(field for field in known if field != "function") or "none"
-            raise ValueError(f"{called} has no parameter {name!r}; its parameters: {allowed}")
+            elsewhere = " (symmetrize belongs to the estimator)" if name == "symmetrize" else ""
+            raise ValueError(
+                f"{called} has no parameter {name!r}{elsewhere}; its parameters: {allowed}"
+            )
     for name, about in known.items():
         if about.default is about.empty and name not in params:
             raise ValueError(f"{called} needs the parameter {name!r}")

@@ -237,6 +237,53 @@ class PrecomputedRows:
 
 
 @dataclass(frozen=True)
+class GraphRows:
+    """Objects given by the values of some pairs: rows of a graph of neighbours."""
+
+    graph: Any  # a CSR matrix (n, N)
+
+    columns = None
+    mapped = False
+
+    @classmethod
+    def of(cls, objects: PrecomputedRows | GraphRows) -> GraphRows:
+        """Return rows as those of a graph; in rows of a matrix, all pairs have a value."""
+        if isinstance(objects, GraphRows):
+            return objects
+        from scipy import sparse
+
+        values = np.asarray(objects.matrix[objects.own_rows], dtype=np.float64)
+        n, N = values.shape
+        lists = values.ravel(), np.tile(np.arange(N), n), np.arange(0, n * N + 1, N)
+        return cls(sparse.csr_matrix(lists, shape=(n, N)))
+
+    @property
+    def width(self) -> int:
+        """Number of known objects."""
+        return int(self.graph.shape[1])
+
+    @property
+    def lists(self) -> tuple[Indices, Indices, Array]:
+        """Where the list of each object starts, the columns of all lists, and their values."""
+        return self.graph.indptr, self.graph.indices, self.graph.data
+
+    def __len__(self) -> int:
+        return int(self.graph.shape[0])
+
+    def __getitem__(self, indices: Any) -> GraphRows:
+        return GraphRows(self.graph[indices])
+
+    def read(self, columns: Indices) -> Array:
+        """Return the values (n, 0) at no columns: those of other pairs may be unknown."""
+        if columns.size:
+            raise TypeError(
+                "a sparse matrix lacks the values of most pairs, which this model needs: make it "
+                "dense, or fit KreinClassifier to a graph of neighbours"
+            )
+        return np.empty((len(self), *columns.shape[1:], 0))
+
+
+@dataclass(frozen=True)
 class Precomputed(Measure):
     """Precomputed values: similarities or, according to `kind`, dissimilarities.
 
@@ -276,25 +323,30 @@ class Precomputed(Measure):
         """Its name for users."""
         return "precomputed" if self.kind == "similarity" else "precomputed-distance"
 
-    def check(self, objects: Any) -> PrecomputedRows:
-        """Return rows of numbers: an array, a memory map or the path of an `.npy` file."""
-        if isinstance(objects, PrecomputedRows):
+    def check(self, objects: Any) -> PrecomputedRows | GraphRows:
+        """Return rows of numbers: an array, a memory map, the path of an `.npy` file, or the sparse
+        matrix of a graph of neighbours."""
+        if isinstance(objects, PrecomputedRows | GraphRows):
             return objects
+        if hasattr(objects, "tocsr"):
+            from ..neighbours import check_graph  # only here, because scipy.sparse is slow to load
+
+            return GraphRows(check_graph(objects, self.kind))
         matrix = as_matrix(objects)
         return PrecomputedRows(matrix, matrix.shape[1])
 
     def among(
         self, objects: Any, indices: Indices, others: Indices, n_objects: int
-    ) -> PrecomputedRows:
+    ) -> PrecomputedRows | GraphRows:
         """Assign columns to objects if there is one column per object."""
-        if objects.width != n_objects:
+        if objects.width != n_objects or isinstance(objects, GraphRows):
             return objects
         if len(others) == n_objects:
             return replace(objects, columns=np.asarray(indices))
         some = objects.matrix[objects.own_rows[:, None], others]
         return PrecomputedRows(some, objects.width, columns=np.searchsorted(others, indices))
 
-    def check_symmetry(self, objects: Any, symmetrize: bool) -> tuple[PrecomputedRows, int]:
+    def check_symmetry(self, objects: Any, symmetrize: bool) -> tuple[Any, int]:
         """Refuse a square matrix that is not symmetric, not finite, or has negative distances."""
         if objects.columns is None:
             return objects, 0

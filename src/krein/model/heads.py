@@ -112,7 +112,8 @@ class LinearHead:
             found[self.places] = slope * (F - F0)
         else:  # each similarity depends on all squared dissimilarities, through their mean
             v, v0 = (self.features.raised(one) for one in (values, baseline))
-            found[self.places] = -0.5 * (slope - slope.mean()) * (np.square(v) - np.square(v0))
+            through_mean = slope.mean() if self.features.centre.row_means else 0.0
+            found[self.places] = -0.5 * (slope - through_mean) * (np.square(v) - np.square(v0))
         return found
 
     def _features(self, values: Array) -> Array:
@@ -224,7 +225,8 @@ class QuadraticHead:
         v, v0 = self.features.raised(values), self.features.raised(baseline)
         if self.features.centre is None:
             return slope * (v - v0)
-        return -0.5 * (slope - slope.mean()) * (np.square(v) - np.square(v0))
+        through_mean = slope.mean() if self.features.centre.row_means else 0.0
+        return -0.5 * (slope - through_mean) * (np.square(v) - np.square(v0))
 
     def _whitened(self, values: Array) -> Array:
         similarities = self.features.similarities(values)

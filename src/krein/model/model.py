@@ -27,12 +27,14 @@ from ..core.calibration import Reference, benjamini_hochberg, log_odds, novelty_
 from ..core.candidates import KnownObjects, Points, no_points
 from ..core.cascade import Cascade
 from ..core.evidence import FAR, Evidence, Neighbours, nearest_landmarks, squared
+from ..core.hits import HitEvidence, KnownHits
 from ..core.ranks import Rank, RankAnswers, RankPool, Seen
 from ..core.shapes import CODE, ROW, SHARE, Array, Codes, Indices, Within
 from ..core.space import Embedding, LandmarkSpace
 from ..data.dataset import Chunk, LandmarkColumns, ObjectProfile, log_sizes
 from ..data.opening import is_empty, map_objects
 from ..measures import Measure
+from ..measures.precomputed import GraphRows
 from .heads import (
     FeatureExplanation,
     FeatureHead,
@@ -107,8 +109,8 @@ class Landmarks:
 class SecondLook:
     """The known objects that an object may be compared with, and what their labels tell."""
 
-    known: KnownObjects
-    evidence: Evidence
+    known: KnownObjects | KnownHits
+    evidence: Evidence | HitEvidence
     names: Annotated[NDArray[np.str_], "n_known"] | None
     objects: Annotated[Any, OBJECTS, "n_known"]
 
@@ -374,9 +376,17 @@ class Model:
     @property
     def look_names(self) -> tuple[str, ...]:
         """The looks of the cascade, in their order."""
+        if self.hits is not None:
+            return ("class sizes", "hits")
         zero = () if self.look_zero is None else ("look zero",)
         second = () if self.second_look is None else ("second look",)
         return (*zero, "first look", *second)
+
+    @property
+    def hits(self) -> KnownHits | None:
+        """The known objects, if hits among them are given instead of compared."""
+        known = None if self.second_look is None else self.second_look.known
+        return known if isinstance(known, KnownHits) else None
 
     def terms(self, values: Array, objects: Any, near: Neighbours | None) -> list[list[Array]]:
         """Return the terms (n, C) of each look at objects with these values and neighbours."""
@@ -411,6 +421,7 @@ class Model:
     def neighbours(self, values: Array, exact: Array, candidates: Indices) -> Neighbours:
         """Return the nearest of the landmarks and candidates (n, k), given all values."""
         assert self.second_look is not None
+        assert isinstance(self.second_look.known, KnownObjects)
         kind = self.measure.kind
         return self.second_look.known.neighbours(
             squared(values, kind), self.landmarks.codes, squared(exact, kind), candidates
@@ -437,7 +448,9 @@ class Model:
             X,
             partial(_answered, self, landmarks, known, run.counter, compare_all, function),
             measure=self.measure,
-            block_rows=block_rows(self.measure, len(self.landmarks.indices)),
+            block_rows=block_rows(
+                self.measure, len(self.classes if self.hits else self.landmarks.indices)
+            ),
             shape=shape,
             dtype=dtype,
             n_jobs=run.n_jobs,
@@ -475,7 +488,7 @@ class Model:
 
     def novelty_scores(self, answer: Answer) -> Array:
         """Return the novelty score (n,) of each object."""
-        return novelty_scores(self._near(answer).apart, self.measure.kind)
+        return novelty_scores(self._near(answer).filled, self.measure.kind)
 
     def _log_sizes(self, answer: Answer) -> Array | None:
         """Return the log size (n,) of each object; None if sizes do not matter."""
@@ -528,6 +541,8 @@ class Model:
         found["status"] = status_of(
             P.max(axis=1), found["novelty"], self.ambiguous_below, self.novel_below, by_chance
         )
+        if self.hits is not None:  # whatever the share of known objects that have no hit either
+            found["status"][~np.isfinite(self._near(answer).apart).any(axis=1)] = "novel"
         if coverage is not None:
             found["set"] = self._sets(coverage, True, answer)
         if evidence is not None:
@@ -542,6 +557,7 @@ class Model:
         """Return the path of each object down the taxonomy."""
         assert self.ranks is not None
         evidence = None if self.second_look is None else self.second_look.evidence
+        assert evidence is None or isinstance(evidence, Evidence)  # hits have no ranks
         return self.ranks.answers(self.taxonomy, len(answer.depth), answer.seen, evidence)
 
     @cached_property
@@ -564,10 +580,8 @@ class Model:
                 found[i] = Explanation(label, other, 0.0, 0.0, zeros, 0.0, ())
                 continue
             weights, last = self.cascade.looks[answer.depth[i]].weights, len(self.heads)
-            vote = sum(
-                a * float(term[i, c] - term[i, r])
-                for a, term in zip(weights[last:], evidence, strict=False)
-            )
+            votes = zip(weights[last:], evidence, strict=False)
+            vote = float(sum(a * (term[i, c] - term[i, r]) for a, term in votes))
             start, parts = self.contributions(weights, answer.values[i], c, r)
             own = FeatureExplanation(0.0, 0.0)
             if self.look_zero is not None and contents is not None and weights[0]:
@@ -646,9 +660,17 @@ class Model:
         values, one = self.baseline[None], self.landmarks.objects[:1]
         if len(self.cascade.looks) != len(self.look_names):
             raise ValueError(f"its cascade does not have {len(self.look_names)} looks")
+        if self.hits is not None:
+            width = getattr(self.landmarks.objects, "width", None)
+            if len(self.landmarks.indices) or width != len(self.hits.codes):
+                raise ValueError("its hits are not among the objects that it knows")
         near = None
         with np.errstate(all="ignore"):
-            if self.second_look is not None:
+            if self.hits is not None:
+                nothing = np.empty(0, dtype=np.intp)
+                near, _ = self.hits.neighbours(np.zeros(2, np.intp), nothing, np.empty(0))
+            elif self.second_look is not None:
+                assert isinstance(self.second_look.known, KnownObjects)
                 candidates, apart = self.second_look.known.candidates(values, self.points(one))
                 near = self.neighbours(values, apart, candidates)
             found = self.cascade.after_each(self.terms(values, one, near))
@@ -657,6 +679,8 @@ class Model:
         if any(np.isnan(each).any() for each in found):
             raise ValueError("it returns probabilities that are not numbers")
         if self.ranks is not None:
+            if self.hits is not None:
+                raise ValueError("it has ranks, which hits do not tell about")
             self.ranks.check(len(self.taxonomy), [len(look.weights) for look in self.cascade.looks])
 
 
@@ -679,6 +703,7 @@ class _Looks:
         n, second = len(chunk), model.second_look
         steps = {"look zero": self._features, "first look": self._landmarks}
         steps["second look"] = self._neighbours
+        steps |= {"class sizes": self._landmarks, "hits": self._neighbours}
         self.steps = [steps[name] for name in model.look_names]
         self.opinion: Array | None = None  # of look zero
         self.points = no_points(n)
@@ -762,6 +787,8 @@ class _Looks:
     def _compare_with_candidates(self, rows: Indices) -> Neighbours:
         second = self.model.second_look
         assert second is not None
+        if isinstance(second.known, KnownHits):
+            return self._take_hits(second.known, rows)
         values, exact = self.values[rows], np.empty((len(rows), 0))
         candidates, _ = second.known.candidates(values, self.points[rows])
         self.candidates[rows] = candidates
@@ -771,6 +798,13 @@ class _Looks:
             self.counter.add(found.compared, found.reused)
             exact = found.value
         return self.model.neighbours(values, exact, candidates)
+
+    def _take_hits(self, known: KnownHits, rows: Indices) -> Neighbours:
+        """Take what somebody else's search found."""
+        starts, columns, values = GraphRows.of(self.chunk.objects)[rows].lists
+        apart = squared(values, self.model.measure.kind)
+        near, self.candidates[rows] = known.neighbours(starts, columns, apart)
+        return near
 
 
 def _spread(some: NDArray[Any], rows: Indices, everyone: NDArray[Any]) -> NDArray[Any]:

@@ -14,6 +14,7 @@ from ..core.shapes import Array
 from ..evaluation.heldout import Reliability
 from ..evaluation.result import ModelResult
 from ..reject import AccuracyRejectCurve, accuracy_reject_curve, threshold_for_risk
+from .objectmap import text_width
 
 WIDTH, HEIGHT = 460, 320
 LEFT, RIGHT, TOP, BOTTOM = 62, 22, 14, 48
@@ -123,11 +124,36 @@ def _scales(x: tuple[float, float], y: tuple[float, float], margin: int = 0) -> 
     return across, Scale(*y, HEIGHT - BOTTOM, TOP)
 
 
-def _note(model: int, x: float, y: float, text: str, ty: float, gap: int = 8) -> Note:
-    """Return a note at a height of `ty`, on the side of its position that has more room."""
-    if x > (LEFT + WIDTH) / 2:
-        return Note(model, x, y, text, x - gap, ty, "end")
-    return Note(model, x, y, text, x + gap, ty, "start")
+Curve = tuple[Sequence[float], Sequence[float]]  # the positions that a line connects
+
+LETTER = 13
+"""Size of the letters of a note, on a large screen."""
+
+
+def place_note(model: int, x: float, y: float, text: str, curves: Sequence[Curve]) -> Note:
+    """Return a note near its position, where it hides no curve if there is such a place."""
+    points = np.concatenate([_along(*curve) for curve in curves])
+    width, height = text_width(text, LETTER), 1.3 * LETTER
+    best, least = None, np.inf
+    for away in (16, 28, 42, 58, 76, 96, 120):
+        for down, anchor in ((away, "start"), (away, "end"), (-away, "start"), (-away, "end")):
+            side = 1 if anchor == "start" else -1
+            tx, ty = x + 8 * side, y + down
+            left, right = sorted((tx, tx + side * width))
+            top, bottom = ty - height, ty + 0.3 * LETTER
+            if left < LEFT or right > WIDTH - 2 or top < TOP - 8 or bottom > HEIGHT - BOTTOM:
+                continue
+            inside = (points > [left, top]) & (points < [right, bottom])
+            hidden = int(inside.all(axis=1).sum())
+            if hidden < least:
+                best, least = Note(model, x, y, text, tx, ty, anchor), hidden
+    return best or Note(model, x, y, text, x, min(y + 30, HEIGHT - BOTTOM - 8), "middle")
+
+
+def _along(xs: Sequence[float], ys: Sequence[float]) -> Array:
+    """Return positions (n, 2) along a curve, close to each other."""
+    steps = np.linspace(0, max(len(xs) - 1, 0), 1 + 40 * max(len(xs) - 1, 1))
+    return np.column_stack([np.interp(steps, np.arange(len(xs)), part) for part in (xs, ys)])
 
 
 ENOUGH = 20
@@ -230,16 +256,14 @@ def reject_chart(models: list[ModelResult], chosen: list[RejectPoint | None]) ->
     low = max(0.0, 1 - 1.12 * max(1 - lowest, 0.01))
     digits = 0 if low < 0.94 else 1
     x, y = _scales((0, 1), (low, 1))
+    drawn = [([x(c) for c in coverage], [y(a) for a in accuracy]) for coverage, accuracy in curves]
     lines, notes, points = [], [], []
-    for k, ((coverage, accuracy), point) in enumerate(zip(curves, chosen, strict=True)):
-        lines.append(Line(k, path([x(c) for c in coverage], [y(a) for a in accuracy])))
+    for k, (curve, point) in enumerate(zip(drawn, chosen, strict=True)):
+        lines.append(Line(k, path(*curve)))
         if point is not None:
             right, answered = percent(point.accuracy, 1), percent(point.coverage)
-            py = y(point.accuracy)
-            # the curve falls from left to right, so there is room below it
-            ty = min(py + 44, HEIGHT - BOTTOM - 10)
             text = f"{answered} answered, {right} right"
-            notes.append(_note(k, x(point.coverage), py, text, ty))
+            notes.append(place_note(k, x(point.coverage), y(point.accuracy), text, drawn))
             points.append(f"{models[k].name}: {right} correct if {answered} are answered")
     return Chart(
         "objects that are answered",
@@ -333,6 +357,7 @@ def growth_chart(models: list[ModelResult]) -> Chart | None:
     most = 1.05 * max(max(curve["landmarks"].max(), len(m.landmarks[0])) for _, m, curve in grown)
     highest = 1.05 * max((c["criterion"] + c["standard_error"]).max() for _, _, c in grown)
     x, y = _scales((0, float(most)), (0, float(highest)))
+    drawn = [([x(v) for v in c["landmarks"]], [y(v) for v in c["criterion"]]) for _, _, c in grown]
     lines, notes, tried = [], [], []
     for k, model, curve in grown:
         m, loss, error = curve["landmarks"], curve["criterion"], curve["standard_error"]
@@ -342,7 +367,7 @@ def growth_chart(models: list[ModelResult]) -> Chart | None:
         lines.append(Line(k, path(xs, ys), [(a, b, 3.2) for a, b in zip(xs, ys, strict=True)]))
         kept = len(model.landmarks[0])
         b = y(float(np.interp(kept, m, loss)))
-        notes.append(_note(k, x(kept), b, f"{kept} kept", max(b - 26, TOP + 12), gap=6))
+        notes.append(place_note(k, x(kept), b, f"{kept} kept", drawn))
         tried.append(f"{model.name}: from {m[0]:.0f} to {m[-1]:.0f} tried, {kept} kept")
     return Chart(
         "landmarks",
@@ -384,9 +409,10 @@ def _look_chart(models: list[ModelResult], what: str) -> Chart:
     left = _place(least) if least < 1 else _place(least) - 0.1
     top = min(high + pad, 1.0) if accuracy else high + pad
     x, y = _scales((left, _place(most) + 0.1), (max(low - pad, 0.0), top), margin=8)
+    placed = [([x(_place(c)) for c in some], [y(v) for v in values]) for some, values in drawn]
     lines, notes, described = [], [], []
     for k, (model, (comparisons, values)) in enumerate(zip(models, drawn, strict=True)):
-        px, py = [x(_place(c)) for c in comparisons], [y(v) for v in values]
+        px, py = placed[k]
         shown = [f"{text(v)} with {c:,.0f}" for v, c in zip(values, comparisons, strict=True)]
         if model.looks is None:
             lines.append(Line(k, path(px, py), [(px[0], py[0], MARKER)], "point"))
@@ -395,8 +421,7 @@ def _look_chart(models: list[ModelResult], what: str) -> Chart:
         # the last point is the model itself; the others form the curve
         markers = [(a, b, 2.6) for a, b in zip(px[:-1], py[:-1], strict=True)]
         lines.append(Line(k, path(px[:-1], py[:-1]), markers))
-        ty = min(py[-1] + 30, HEIGHT - BOTTOM - 8) if accuracy else max(py[-1] - 24, TOP + 12)
-        notes.append(_note(k, px[-1], py[-1], shown[-1], ty))
+        notes.append(place_note(k, px[-1], py[-1], shown[-1], placed))
         described.append(
             f"{model.name}: {shown[0]} after the first look, {shown[-2]} if every object gets a "
             f"second look, {shown[-1]} by default"

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.ranks import short_labels
+from ..core.ranks import Ranks, find_separator, short_labels
+from ..core.shapes import Array, Indices
+from ..evaluation.groups import keep_together
+from ..evaluation.heldout import log_losses
 from . import charts
 from .charts import RejectPoint, chosen_point, percent
+from .confusion import (
+    MOST,
+    class_figures,
+    confusion_matrix,
+    frequent_confusions,
+    matrices_by_rank,
+    piled_errors,
+)
 from .objectmap import draw_map
 
 if TYPE_CHECKING:
@@ -24,12 +34,20 @@ SHOWN = 12
 """Number of unknown classes in the table, the hardest to recognise first; the rest can be
 expanded."""
 
-VISIBLE = 0.0005
-"""Accuracies that differ by less than this are printed with the same digits."""
+CONFIDENT = 0.8
+"""Predictions of at least this probability are confident, the others are doubtful."""
 
-PILED, TIMES, FEWEST = 1 / 3, 2.0, 5
-"""Errors are concentrated in a class if it has at least a third of them, twice as many as expected
-from its size, and at least five."""
+MAPPED_CLASSES = 60
+"""With more classes, the map shows the names of an upper rank, or the largest classes."""
+
+SIZES = (1, 2, 5, 10, 100)
+"""Numbers of objects from which on the sizes of many classes are counted together."""
+
+TEXT = 40
+"""Number of letters of an object that are shown instead of its row."""
+
+CLEAR = 1.96
+"""Number of standard errors from which on a difference between two models is clear."""
 
 
 def report_content(
@@ -47,13 +65,18 @@ def report_content(
     short = dict(zip(paths, classes, strict=True))
     chosen = [chosen_point(model, threshold) for model in models]
     what = "a given matrix" if given else evaluation.settings["measure"]
-    ranks = evaluation.ranks
+    separator = evaluation.ranks[0] if evaluation.ranks else find_separator(paths)
+    tree = None if separator is None else Ranks.of(paths, separator)
+    many = len(classes) > MOST
     shares = np.array([size / n for size in summary["class_sizes"] if size])
     trained_on = evaluation.n_train or n - n / summary["folds"]
     mapped = evaluation.map
     codes = np.searchsorted(evaluation.classes, evaluation.labels[mapped.objects])
     landmarks = np.flatnonzero(np.isin(mapped.objects, mapped.landmarks)).tolist()
-    drawn = draw_map(mapped, codes, classes)
+    names = _shown_names(evaluation)
+    groups, group_names, grouped_by = map_groups(codes, classes, tree)
+    others = len(group_names) - 1 if grouped_by == "size" else None
+    drawn = draw_map(mapped, groups, group_names, others)
     # the first two-look model tells about unknown classes and suspect labels
     two_looks = next((model for model in models if model.unknown is not None), None)
     return {
@@ -63,39 +86,49 @@ def report_content(
         "n": n,
         "what": what,
         "best": models.index(evaluation.best),
-        "headline": headline(models, evaluation.best),
-        "ranks": None if ranks is None else evaluation.best.by_rank(*ranks),
-        "rank_above": None if ranks is None else ranks[1],
+        "headline": headline(evaluation),
+        "ranks": evaluation.by_rank and evaluation.by_rank[evaluation.best.name],
+        "rank_above": evaluation.ranks and evaluation.ranks[1],
         "models": [
-            _model(evaluation, model, point, short)
+            _model(evaluation, model, point, classes, tree if many else None, names)
             for model, point in zip(models, chosen, strict=True)
         ],
+        "remedy": evaluation.near_copies
+        and keep_together(evaluation.near_copies, evaluation.settings["groups"]),
+        "confident": CONFIDENT,
+        "many": many,
+        "sizes": class_sizes(summary["class_sizes"]),
         "whiskers": _whiskers(models),
         "classes": classes,
         "label": partial(label_markup, dict(zip(classes, paths, strict=True))),
-        "longest_class": max(len(name) for name in classes),
         "reliability": charts.reliability_chart(models),
         "reject": charts.reject_chart(models, chosen),
-        "spectrum": charts.spectrum_chart(evaluation.spectrum.eigenvalues),
+        "spectrum": evaluation.spectrum and charts.spectrum_chart(evaluation.spectrum.eigenvalues),
         "growth": charts.growth_chart(models),
         "looks": charts.look_charts(models),
         "looked_at": max((m.looks.n for m in models if m.looks is not None), default=0),
         "worth": next((model for model in models if model.worth is not None), None),
         "unknown": two_looks and _unknown_classes(two_looks, short),
-        "suspect_labels": two_looks and _suspect_labels(evaluation, two_looks, short),
+        "suspect_labels": two_looks and _suspect_labels(evaluation, two_looks, short, names),
         "map": drawn,
         "found": mapped,
-        "mapped_codes": codes.tolist(),
+        "mapped_groups": groups.tolist(),
+        "group_names": group_names,
+        "grouped_by": grouped_by,
+        "groups_left_out": len(classes) - len(group_names) + 1,
         "landmarks": landmarks,
-        "duplicates": _duplicates(evaluation, short),
+        "duplicates": _duplicates(evaluation, short, names),
         "data": {  # with which the script describes each point of the map
-            "names": [evaluation.names[i] for i in mapped.objects],
+            "names": [names[i] for i in mapped.objects],
             "classes": paths,
+            "short": None if classes == paths else classes,
             "x": drawn.xy[:, 0].tolist(),
             "y": drawn.xy[:, 1].tolist(),
             "code": codes.tolist(),
+            "group": groups.tolist() if grouped_by else None,
             "landmark": landmarks,
             "models": [_predictions(model, mapped.objects) for model in models],
+            "figures": [class_figures(model) for model in models] if many else None,
         },
         "percent": percent,
         "seconds": readable_seconds,
@@ -103,10 +136,63 @@ def report_content(
         "given_threshold": threshold is not None,
         "guess": float(-shares @ np.log(shares)),  # the log-loss of predicting the frequencies
         # all pairs; of a matrix, those of the training objects, averaged over the folds
-        "scale": trained_on**2 if given else (n + (evaluation.n_train or 0)) ** 2,
+        "scale": trained_on**2 if given else evaluation.pairs.all,
         "trained_on": trained_on,
         "slowest": max(sum(model.seconds.values()) for model in models) or 1.0,
     }
+
+
+def _shown_names(evaluation: Evaluation) -> list[str]:
+    """Return the names of the objects; strings without a name are shown themselves.
+
+    Names are none if they are numbers of rows: they rise from object to object.
+    """
+    numbers = [re.fullmatch(r"(?:row )?(\d{1,15})", name) for name in evaluation.names]
+    rows = [int(number[1]) for number in numbers if number is not None]
+    rising = len(rows) == len(numbers) and all(np.diff(rows) > 0)
+    if evaluation.texts is None or not rising:
+        return evaluation.names
+    found = []
+    for name, row, text in zip(evaluation.names, rows, evaluation.texts, strict=True):
+        cut = text if len(text) <= TEXT else f"{text[: TEXT - 1]}…"
+        found.append(f"{cut} (row {row})" if text.strip() else name)
+    return found
+
+
+def map_groups(
+    codes: Indices, classes: list[str], tree: Ranks | None
+) -> tuple[Indices, list[str], str | None]:
+    """Return the group (n,) of each object on the map, the names of the groups, and what they are.
+
+    Up to 60 classes, these are the groups. With more, the groups are the names of the lowest rank
+    with at most that many ("rank 2"); or else the largest classes, and all others as the last group
+    ("size").
+    """
+    if len(classes) <= MAPPED_CLASSES:
+        return codes, classes, None
+    for rank in reversed(range(0 if tree is None else len(tree))):
+        assert tree is not None
+        if 1 < len(tree.nodes[rank]) <= MAPPED_CLASSES:
+            return tree.parents[rank][codes], short_labels(tree.nodes[rank]), f"rank {rank + 1}"
+    sizes = np.bincount(codes, minlength=len(classes))
+    largest = np.sort(np.argsort(-sizes, kind="stable")[: MAPPED_CLASSES // 2])
+    group = np.full(len(classes), len(largest))
+    group[largest] = np.arange(len(largest))
+    return group[codes], [*(classes[c] for c in largest), "all other classes"], "size"
+
+
+def class_sizes(sizes: list[int]) -> list[tuple[str, int]]:
+    """Return how many classes have how many objects.
+
+    >>> class_sizes([1, 1, 0, 3, 250])
+    [('none', 1), ('1', 2), ('2 to 4', 1), ('100 or more', 1)]
+    """
+    found = [("none", sum(size == 0 for size in sizes))]
+    for low, high in zip(SIZES, (*SIZES[1:], None), strict=True):
+        number = sum(low <= size and (high is None or size < high) for size in sizes)
+        text = f"{low} or more" if high is None else f"{low} to {high - 1}"
+        found.append((str(low) if high == low + 1 else text, number))
+    return [(text, number) for text, number in found if number]
 
 
 def label_markup(paths: dict[str, str], label: str) -> Any:
@@ -148,9 +234,31 @@ def readable_seconds(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def headline(models: list[ModelResult], best: ModelResult) -> list[Any]:
+def paired_difference(a: Array, b: Array, groups: Indices | None) -> tuple[float, float]:
+    """Return the mean of a − b over the same objects, and its standard error.
+
+    Objects of a group depend on each other: their differences are summed before they are squared.
+    """
+    apart = a - b
+    mean = float(apart.mean())
+    parts = apart - mean if groups is None else np.bincount(groups, weights=apart - mean)
+    return mean, float(np.sqrt((parts**2).sum())) / len(apart)
+
+
+def headline(evaluation: Evaluation) -> list[Any]:
     """Return the opening sentences, with markup: the best model by log-loss, a more accurate one, a
-    cheaper one, and whether comparisons pay off."""
+    cheaper one, and whether comparisons pay off.
+
+    One model is said to be better than another only if the difference on the same objects is clear.
+    """
+    models, best = list(evaluation.models.values()), evaluation.best
+    groups = None if evaluation.groups is None else evaluation.groups[: len(best.labels)]
+
+    def gain(model: ModelResult) -> tuple[float, float]:
+        """Return how much lower the log-loss of the best model is, with its standard error."""
+        one, other = (log_losses(m.probabilities, m.codes) for m in (best, model))
+        return paired_difference(other, one, groups)
+
     lowest = "" if len(models) == 1 else " has the lowest log-loss, <b>{loss}</b>, and"
     found = [
         _sentence(
@@ -160,28 +268,35 @@ def headline(models: list[ModelResult], best: ModelResult) -> list[Any]:
         )
     ]
     accurate = max(models, key=lambda model: float(model.fold_accuracy.mean()))
-    if accurate.fold_accuracy.mean() > best.fold_accuracy.mean() + VISIBLE:
+    more, error = paired_difference(
+        accurate.right.astype(np.float64), best.right.astype(np.float64), groups
+    )
+    if more > CLEAR * error:
         but = "but its probabilities are worse (log-loss {loss})."
         text = f"<b>{{name}}</b> is more accurate, with <b>{{right}}</b> at {{comparisons}}, {but}"
         found.append(_sentence(text, accurate))
+    else:
+        accurate = best
     cheap = [model for model in models if 0 < model.comparisons <= best.comparisons / 2]
     cheaper = min(cheap, key=lambda model: float(model.fold_log_loss.mean()), default=None)
     if cheaper is not None and cheaper is not accurate:
         text = "<b>{name}</b> needs only {comparisons} and labels <b>{right}</b> correctly."
         found.append(_sentence(text, cheaper))
-    free = [model for model in models if model.comparisons == 0]
-    if free and len(free) < len(models):
-        text = (
+    free = next((model for model in models if model.comparisons == 0), None)
+    if free is not None and len(models) > 1:
+        less, error = gain(free)
+        how = (
             ": <b>{name}</b> ({how}) makes no comparisons and labels {right} correctly, with a "
-            "log-loss of {loss}."
+            f"log-loss of {{loss}}, {less:.3f} ± {error:.3f} more."
         )
-        if free[0] is best:
+        text = "<b>Comparisons pay off</b>" + how
+        if free is best:
             text = "<b>No comparison is needed here</b>: {name} ({how}) makes none."
-        elif free[0] is accurate:
-            text = "<b>If only labels matter, no comparison is needed</b>" + text
-        else:
-            text = "<b>Comparisons pay off</b>" + text
-        found.append(_sentence(text, free[0]))
+        elif free is accurate:
+            text = "<b>If only labels matter, no comparison is needed</b>" + how
+        elif less < CLEAR * error:
+            text = "<b>Whether comparisons pay off is not clear</b>" + how
+        found.append(_sentence(text, free))
     return found
 
 
@@ -200,23 +315,34 @@ def _sentence(text: str, model: ModelResult) -> Any:
 
 
 def _model(
-    evaluation: Evaluation, model: ModelResult, point: RejectPoint | None, short: dict[str, str]
+    evaluation: Evaluation,
+    model: ModelResult,
+    point: RejectPoint | None,
+    classes: list[str],
+    tree: Ranks | None,
+    names: list[str],
 ) -> dict[str, Any]:
     """Return the figures of one model, its errors, and the objects to look at."""
-    bins = model.reliability
-    ranked, surest = np.sort(model.probabilities, axis=1), model.probabilities.max(axis=1)
-    doubtful = np.argsort(ranked[:, -1] - ranked[:, -2], kind="stable")[:LISTED]
-    confident = np.argsort(-np.where(model.right, -1.0, surest), kind="stable")[:LISTED]
+    bins, sure, table = model.reliability, model.confidence, model.confusion
+    surprising = np.flatnonzero(~model.right & (sure >= CONFIDENT))
+    surprising = surprising[np.argsort(-sure[surprising], kind="stable")][:LISTED]
+    unsure = np.flatnonzero(sure < CONFIDENT)
+    margins = sure[unsure] - _runners_up(model, unsure)[1]
+    doubtful = unsure[np.argsort(margins, kind="stable")][:LISTED]
+
+    def objects(rows: Indices) -> list[dict[str, Any]]:
+        return [_object(evaluation, model, i, classes, names) for i in rows.tolist()]
+
     return {
         **model.summary(),
         "point": point,
-        "confusion": _confusion(model),
-        "confusions": _confusions(model, short),
-        "piled": piled_errors(model, short),
-        "doubtful": [_object(evaluation, model, i, short) for i in doubtful.tolist()],
-        "surprising": [
-            _object(evaluation, model, i, short) for i in confident.tolist() if not model.right[i]
-        ],
+        "matrix": confusion_matrix(table, classes),
+        "by_rank": [] if tree is None else matrices_by_rank(table, tree),
+        "confusions": frequent_confusions(table, classes),
+        "piled": piled_errors(table, classes),
+        "doubtful": objects(doubtful),
+        "surprising": objects(surprising),
+        "surest_error": float(sure[~model.right].max(initial=0.0)),
         "bins": [
             (*bins.edges[i : i + 2], int(bins.count[i]), bins.confidence[i], bins.accuracy[i])
             for i in np.flatnonzero(bins.count)
@@ -225,92 +351,33 @@ def _model(
     }
 
 
-def _confusion(model: ModelResult) -> list[dict[str, Any]]:
-    """Return the rows of the matrix, with the count and colour strength of each cell."""
-    rows, answered = [], model.confusion.sum(axis=0).tolist()
-    for k, counts in enumerate(model.confusion.tolist()):
-        size = sum(counts)
-        cells = []
-        for j, count in enumerate(counts):
-            share = count / size if size else 0.0
-            # errors are rare: the square root makes one in a hundred visible
-            strength = round(92 * (share if j == k else math.sqrt(share)))
-            cells.append({"count": count, "strength": strength, "right": j == k})
-        rows.append(
-            {
-                "size": size,
-                "cells": cells,
-                "recall": counts[k] / size if size else 0.0,
-                "precision": counts[k] / answered[k] if answered[k] else None,
-            }
-        )
-    return rows
-
-
-def _confusions(model: ModelResult, short: dict[str, str]) -> list[dict[str, Any]]:
-    """Return the most frequent confusions, with the true class first."""
-    sizes = model.confusion.sum(axis=1)
-    counts = model.confusion - np.diag(np.diag(model.confusion))
-    order = np.argsort(-counts, axis=None, kind="stable")[:LISTED]
-    pairs = [divmod(int(place), len(counts)) for place in order]
-    return [
-        {
-            "true": short[str(model.classes[i])],
-            "taken": short[str(model.classes[j])],
-            "count": int(counts[i, j]),
-            "size": int(sizes[i]),
-        }
-        for i, j in pairs
-        if counts[i, j]
-    ]
-
-
-def piled_errors(model: ModelResult, short: dict[str, str]) -> dict[str, Any] | None:
-    """Return the class that errors are concentrated in, as the true or as the predicted class.
-
-    `short` are the labels as shown.
-    """
-    confusion = model.confusion
-    errors = confusion - np.diag(np.diag(confusion))
-    total, shares = int(errors.sum()), confusion.sum(axis=1) / confusion.sum()
-    if total < FEWEST or len(confusion) < 3:
-        return None
-    found = []
-    for side, table in (("labelled", errors), ("answered", errors.T)):
-        counts = table.sum(axis=1)
-        c = int(counts.argmax())
-        if counts[c] >= max(FEWEST, PILED * total, TIMES * shares[c] * total):
-            found.append(
-                {
-                    "side": side,
-                    "class": short[str(model.classes[c])],
-                    "count": int(counts[c]),
-                    "errors": total,
-                    "share": counts[c] / total,
-                    "size": float(shares[c]),
-                    "other": short[str(model.classes[int(table[c].argmax())])],
-                    "others": int(table[c].max()),
-                }
-            )
-    return max(found, key=lambda piled: piled["count"], default=None)
+def _runners_up(model: ModelResult, rows: Indices) -> tuple[Indices, Array]:
+    """Return the second most probable class of some objects, and its probability."""
+    codes, found = np.zeros(len(rows), dtype=np.intp), np.zeros(len(rows))
+    for start in range(0, len(rows), 512):  # a few at a time, to save memory
+        some = slice(start, start + 512)
+        P = model.probabilities[rows[some]]
+        P[np.arange(len(P)), model.answers[rows[some]]] = -1.0
+        codes[some], found[some] = P.argmax(axis=1), P.max(axis=1)
+    return codes, found
 
 
 def _object(
-    evaluation: Evaluation, model: ModelResult, i: int, short: dict[str, str]
+    evaluation: Evaluation, model: ModelResult, i: int, classes: list[str], names: list[str]
 ) -> dict[str, Any]:
-    P = model.probabilities[i]
-    first, second = np.argsort(-P, kind="stable")[:2]
     place = np.searchsorted(evaluation.map.objects, i)
     mapped = place < len(evaluation.map.objects) and evaluation.map.objects[place] == i
+    second, q = _runners_up(model, np.array([i]))
+    own = int(model.codes[i])
     return {
-        "name": evaluation.names[i],
+        "name": names[i],
         "place": int(place) if mapped else None,
-        "true": short[str(model.labels[i])],
-        "first": short[str(model.classes[first])],
-        "p": float(P[first]),
-        "second": short[str(model.classes[second])],
-        "q": float(P[second]),
-        "own": float(P[np.searchsorted(model.classes, model.labels[i])]),
+        "true": classes[own],
+        "first": classes[model.answers[i]],
+        "p": float(model.confidence[i]),
+        "second": classes[second[0]],
+        "q": float(q[0]),
+        "own": float(model.probabilities[i, own]),
         "right": bool(model.right[i]),
     }
 
@@ -355,33 +422,35 @@ def _unknown_classes(model: ModelResult, short: dict[str, str]) -> dict[str, Any
 
 
 def _suspect_labels(
-    evaluation: Evaluation, model: ModelResult, short: dict[str, str]
+    evaluation: Evaluation, model: ModelResult, short: dict[str, str], names: list[str]
 ) -> dict[str, Any]:
     """Return the objects whose labels may be wrong, according to a two-look model."""
     return {
         "model": model.name,
         "rows": [
             {
-                "name": evaluation.names[one.index],
+                "name": names[one.index],
                 "label": short[str(evaluation.labels[one.index])],
                 "p": one.probability,
                 "other": short[str(model.classes[one.other])],
                 "q": one.other_probability,
-                "nearest": _labelled(evaluation, one.nearest, short),
+                "nearest": _labelled(evaluation, one.nearest, short, names),
             }
             for one in model.suspect_labels
         ],
     }
 
 
-def _labelled(evaluation: Evaluation, objects: Any, short: dict[str, str]) -> list[dict[str, str]]:
+def _labelled(
+    evaluation: Evaluation, objects: Any, short: dict[str, str], names: list[str]
+) -> list[dict[str, str]]:
     """Return the names and labels of some objects."""
-    return [
-        {"name": evaluation.names[i], "label": short[str(evaluation.labels[i])]} for i in objects
-    ]
+    return [{"name": names[i], "label": short[str(evaluation.labels[i])]} for i in objects]
 
 
-def _duplicates(evaluation: Evaluation, short: dict[str, str]) -> dict[str, Any] | None:
+def _duplicates(
+    evaluation: Evaluation, short: dict[str, str], names: list[str]
+) -> dict[str, Any] | None:
     found = evaluation.duplicates
     if found is None or not found.groups:
         return None
@@ -391,15 +460,16 @@ def _duplicates(evaluation: Evaluation, short: dict[str, str]) -> dict[str, Any]
         "objects": sum(len(group) for group in found.groups),
         "groups": len(found.groups),
         "conflicting": found.conflicting,
-        "listed": [_labelled(evaluation, group[:6], short) for group in conflicting_first[:LISTED]],
+        "listed": [
+            _labelled(evaluation, group[:6], short, names) for group in conflicting_first[:LISTED]
+        ],
     }
 
 
 def _predictions(model: ModelResult, objects: Any) -> dict[str, Any]:
     """Return the predictions of some objects, with probabilities in percent."""
-    P = model.probabilities[objects]
-    percents = (100 * P.max(axis=1)).round().astype(int).tolist()
-    return {"name": model.name, "taken": P.argmax(axis=1).tolist(), "p": percents}
+    percents = (100 * model.confidence[objects]).round().astype(int).tolist()
+    return {"name": model.name, "taken": model.answers[objects].tolist(), "p": percents}
 
 
 def _settings(evaluation: Evaluation) -> list[tuple[str, str]]:

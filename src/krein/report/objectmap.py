@@ -68,13 +68,20 @@ class Drawn:
     """Radius of a point; smaller if there are many."""
 
 
-def draw_map(found: ObjectMap, codes: Indices, classes: list[str]) -> Drawn:
-    """Place the objects and the names of their classes. `codes` are the classes of the objects."""
+def draw_map(
+    found: ObjectMap, codes: Indices, classes: list[str], others: int | None = None
+) -> Drawn:
+    """Place the objects and the names of their classes. `codes` are the classes of the objects.
+
+    The class `others` has no name on the map, and a colour that no other class has.
+    """
     xy, height = _placed(found.xy, turn=found.method != "axes")
-    present = np.unique(codes)
+    present = np.setdiff1d(codes, [] if others is None else [others])
     most = 1 if len(classes) <= COLOURS else GROUPS
     anchors = {int(c): _anchors(xy[codes == c], most) for c in present}
     colours = class_colours(anchors, len(classes))
+    if others is not None:
+        colours[others] = COLOURS
     dot = 5.0 if len(xy) <= 300 else 3.6 if len(xy) <= 1500 else 2.6
     letter = 17 if len(classes) <= FEW_CLASSES else 13
     labels = place_labels(anchors, classes, height, letter, LONGEST)

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import log_ndtr
 
-from ..calibration import Codes, LeftOut, fit_temperature, log_proba_joint, normalised
+from ..calibration import Codes, LeftOut, log_proba_joint, normalised
 from ..gaussian import FisherFamily, choose_power
 from ..moments import weights_of
 from ..shapes import Array, Indices
@@ -460,27 +460,6 @@ class PCVMFamily:
         return LeftOut(np.concatenate(scores), np.concatenate(held_out), family)
 
 
-def left_out_temperature(
-    family: PCVMFamily,
-    landmark_classes: Codes,
-    fits: Sequence[PCVMFit],
-    features: Features,
-    some: Labels,
-) -> float:
-    """Return the best temperature for the leave-one-out scores of some rows; 1 without rows."""
-    C = family.n_classes
-    all_rows = features.rows(np.arange(C), C)
-    weight = all_rows.weight
-    if weight is not None:
-        some = some[weight[some] > 0]
-    if len(some) == 0:
-        return 1.0
-    problems = family.problems(landmark_classes)
-    scores = both_scores(left_out_scores(features, problems, fits, some))
-    counted = None if weight is None else weight[some]
-    return fit_temperature(scores, all_rows.y[some], family.log_proba, counted)
-
-
 def joined_weights(
     fits: Sequence[PCVMFit], mean: Array, Q: Array | None = None
 ) -> tuple[Array, Array]:
@@ -586,6 +565,7 @@ def fit_as_published(
     n_classes: int,
     rng: np.random.Generator,
     one_against_rest: bool = False,
+    exact: bool = False,
 ) -> PCVMModel:
     """Return one published PCVM for each pair of classes, or for each class against the rest.
 
@@ -596,9 +576,8 @@ def fit_as_published(
     C = space.similarities(raw.features(np.arange(len(codes))))
     W = space.similarities(space.landmark_values)
     dense = len(W) == len(codes)
-    found = fit_published_models(
-        C, None if dense else W, codes, n_classes, rng, one_against_rest=one_against_rest
-    )
+    W1, how = None if dense else W, {"one_against_rest": one_against_rest, "exact": exact}
+    found = fit_published_models(C, W1, codes, n_classes, rng, **how)
     T, J = space.basis.T, space.signs
     fits, w = found.fits, found.weights
     # K̃ w = C W⁺ Cᵀ w, from the landmarks alone

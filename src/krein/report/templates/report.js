@@ -35,7 +35,8 @@
     tip.style.top = (above > 0 ? above : y + 14) + "px";
     if (speak) told.textContent = data.names[i] + ": " + facts(i);
   }
-  const open = (i) => only < 0 || data.code[i] === only;
+  const group = data.group || data.code;
+  const open = (i) => only < 0 || group[i] === only;
 
   // -- pointer: the nearest object
   function nearest(event) {
@@ -120,6 +121,40 @@
     });
   }
 
+  // -- the list of classes: those with most errors first, or those with a name that is looked for
+  const MOST = 30;
+  function cell(tag, text, hover) {
+    const one = document.createElement(tag);
+    one.textContent = text;
+    if (hover && hover !== text) one.title = hover;
+    return one;
+  }
+  function listClasses() {
+    if (!data.figures) return;
+    const f = data.figures[model], names = data.short || data.classes;
+    const wanted = $("find-class").value.trim().toLowerCase(), found = [];
+    for (let c = 0; c < names.length; c++) if (data.classes[c].toLowerCase().includes(wanted)) found.push(c);
+    const errors = (c) => f.size[c] + f.answered[c] - 2 * f.right[c];
+    found.sort((a, b) => errors(b) - errors(a) || f.size[b] - f.size[a] || a - b);
+    const share = (a, b) => b ? Math.round(100 * a / b) + " %" : "–";
+    $("class-rows").replaceChildren(...found.slice(0, MOST).map((c) => {
+      const row = document.createElement("tr"), other = f.other[c];
+      const numbers = [f.size[c].toLocaleString("en"), share(f.right[c], f.size[c]), share(f.right[c], f.answered[c])];
+      const cells = numbers.map((text) => { const one = cell("td", text); one.className = "num"; return one; });
+      const name = cell("th", names[c], data.classes[c]);
+      name.scope = "row";
+      row.append(name, ...cells, other < 0 ? cell("td", "–") : cell("td", names[other], data.classes[other]));
+      return row;
+    }));
+    $("class-count").textContent = found.length.toLocaleString("en") + (found.length === 1 ? " class" : " classes") + (found.length > MOST ? "; those with most errors are shown" : "");
+  }
+  if (data.figures) {
+    $("find-class").addEventListener("input", listClasses);
+    $("class-list").hidden = false;
+    $("no-list").hidden = true;
+    listClasses();
+  }
+
   // -- which model is shown in detail
   function pick(k) {
     model = k;
@@ -128,6 +163,7 @@
     for (const line of document.querySelectorAll("[data-line]")) line.classList.toggle("on", Number(line.dataset.line) === k);
     for (const name of document.querySelectorAll("[data-name]")) name.textContent = data.models[k].name;
     if (current >= 0) show(current, true);
+    listClasses();
   }
   for (const button of document.querySelectorAll("[data-pick]")) button.addEventListener("click", () => pick(Number(button.dataset.pick)));
   if ($("picker")) $("picker").hidden = false;

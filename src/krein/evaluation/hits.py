@@ -1,0 +1,277 @@
+"""Cross-validation on a table of hits: nothing is compared, and all models see the same lists.
+
+The baselines answer as people do who have a table of hits: by the best one, with the share of held-
+out references of its score that it labels correctly, and by a vote.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ..core.hits import nearest_hits
+from ..core.shapes import Array, Indices
+from ..data.dataset import check_groups, check_labels
+from ..estimators.krein import KreinClassifier
+from ..version import __version__
+from .groups import groups_per_class, split_folds
+from .result import Evaluation, ModelResult, ObjectMap, PairCount, flattened, shown_objects
+
+VOTED = 10
+"""Number of hits that vote."""
+
+AXES = 30
+"""Number of eigenvectors of the graph that the map is computed from."""
+
+
+class BestHit:
+    """The label of the best hit, with a probability from isotonic regression on held-out objects.
+
+    The other classes share the rest. Without a hit, class frequencies answer.
+    """
+
+    title = "best hit, isotonic regression of its score"
+
+    def fit(self, graph: Any, y: NDArray[Any]) -> BestHit:
+        """Fit to a graph of similarities (N, N)."""
+        from sklearn.isotonic import IsotonicRegression
+
+        self.classes, self.codes = np.unique(y, return_inverse=True)
+        score, label = self._best(graph)
+        there = np.isfinite(score)
+        least = 1 / (there.sum() + 1)
+        self.curve = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip")
+        if there.any():
+            self.curve.fit(score[there], (label == self.codes)[there])
+        return self
+
+    def predict_proba(self, graph: Any) -> Array:
+        """Return the probabilities (n, C) from the hits (n, N) of new objects."""
+        score, label = self._best(graph)
+        there, C = np.isfinite(score), len(self.classes)
+        p = np.full(len(score), 1 / C)
+        if there.any():
+            p[there] = self.curve.predict(score[there])
+        P = np.tile(((1 - p) / (C - 1))[:, None], (1, C))
+        P[np.arange(len(p)), label] = p
+        P[~there] = np.bincount(self.codes) / len(self.codes)
+        return P
+
+    def _best(self, graph: Any) -> tuple[Array, Indices]:
+        """Return score and class code of the best hit of each object; −∞ without a hit."""
+        apart, where = nearest_hits(*_lists(graph), 1)
+        return -apart[:, 0], self.codes[where[:, 0]]
+
+
+class HitVote:
+    """The share of each class among the ten best hits, with half a vote for all classes."""
+
+    title = f"vote of the {VOTED} best hits"
+
+    def fit(self, graph: Any, y: NDArray[Any]) -> HitVote:
+        """Remember the labels."""
+        self.classes, self.codes = np.unique(y, return_inverse=True)
+        return self
+
+    def predict_proba(self, graph: Any) -> Array:
+        """Return the probabilities (n, C) from the hits (n, N) of new objects."""
+        C = len(self.classes)
+        apart, where = nearest_hits(*_lists(graph), VOTED)
+        P = np.full((len(apart), C), 0.5 / C)
+        rows, places = np.nonzero(np.isfinite(apart))
+        np.add.at(P, (rows, self.codes[where[rows, places]]), 1.0)
+        found: Array = P / P.sum(axis=1, keepdims=True)
+        return found
+
+
+def _lists(graph: Any) -> tuple[Any, Any, Any]:
+    return graph.indptr, graph.indices, -graph.data
+
+
+class _Krein:
+    """KreinClassifier on graphs of similarities."""
+
+    title = "KreinClassifier, evidence of the hits"
+
+    def __init__(self, class_weight: str | None) -> None:
+        self.model = KreinClassifier("precomputed", class_weight=class_weight)
+
+    def fit(self, graph: Any, y: NDArray[Any], groups: Any = None) -> _Krein:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # said once, by the command
+            self.model.fit(graph, y, groups=groups)
+        return self
+
+    def predict_proba(self, graph: Any) -> Array:
+        found: Array = self.model.predict_proba(graph)
+        return found
+
+
+def evaluate_hits(
+    graph: Any,
+    y: Any,
+    *,
+    names: Sequence[str],
+    folds: int = 10,
+    groups: Any = None,
+    class_weight: str | None = None,
+    label_ranks: str | None = None,
+    rank_above: float = 0.9,
+    random_state: int = 0,
+    score: str = "",
+) -> Evaluation:
+    """Cross-validate krein, the best hit, and a vote on the hits of objects among each other.
+
+    Parameters
+    ----------
+    graph : sparse matrix (N, N)
+        Similarities of each object with its hits.
+    y : array of N labels
+    names : sequence of N names
+    folds : int, default=10
+    groups : array of N groups, optional
+        A group is in one fold.
+    class_weight : "balanced" or None, default=None
+        For krein.
+    label_ranks, rank_above
+        As in `evaluate`.
+    random_state : int, default=0
+        Seed of the folds.
+    score : str, default=""
+        The column that the values come from.
+
+    Returns
+    -------
+    Evaluation
+        Without a spectrum: most values are unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neighbors import kneighbors_graph
+    >>> from krein.evaluation.hits import evaluate_hits
+    >>> X = np.random.default_rng(0).normal(size=(90, 2)) + np.repeat([[0], [4], [8]], 30, axis=0)
+    >>> graph = kneighbors_graph(X, 10, mode="distance")
+    >>> graph.data *= -1
+    >>> names = [str(i) for i in range(90)]
+    >>> found = evaluate_hits(graph, np.repeat([0, 1, 2], 30), names=names, folds=3)
+    >>> bool(found.models["krein"].right.mean() > 0.9)
+    True
+    """
+    n = graph.shape[0]
+    labels = check_labels(np.asarray(y), n)
+    classes, codes = np.unique(labels, return_inverse=True)
+    grouped = None if groups is None else check_groups(groups, n)
+    single = np.bincount(codes) < 2 if grouped is None else groups_per_class(codes, grouped) < 2
+    if single.any():
+        kept = np.flatnonzero(~single[codes])
+        warnings.warn(
+            f"left out {int(single.sum()):,} of the classes ({n - len(kept):,} objects), because "
+            "they consist of one object or group, which cannot be used for training and testing",
+            stacklevel=2,
+        )
+        return evaluate_hits(
+            graph[kept][:, kept],
+            labels[kept],
+            names=[names[i] for i in kept.tolist()],
+            folds=folds,
+            groups=None if groups is None else np.asarray(groups)[kept],
+            class_weight=class_weight,
+            label_ranks=label_ranks,
+            rank_above=rank_above,
+            random_state=random_state,
+            score=score,
+        )
+    split = split_folds(classes, codes, folds, random_state, grouped)
+    results = {}
+    models: dict[str, Any]
+    models = {"krein": _Krein(class_weight), "best hit": BestHit(), "vote": HitVote()}
+    for name, model in models.items():
+        P = np.zeros((n, len(classes)))
+        seconds = {"compare": 0.0, "fit": 0.0, "predict": 0.0}
+        for fold in range(int(split.max()) + 1):
+            train, test = np.flatnonzero(split != fold), np.flatnonzero(split == fold)
+            began = time.perf_counter()
+            held = {} if grouped is None or name != "krein" else {"groups": grouped[train]}
+            model.fit(graph[train][:, train], labels[train], **held)
+            fitted = time.perf_counter()
+            there = np.searchsorted(classes, np.unique(labels[train]))
+            P[np.ix_(test, there)] = model.predict_proba(graph[test][:, train])
+            seconds["fit"] += fitted - began
+            seconds["predict"] += time.perf_counter() - fitted
+        results[name] = ModelResult(
+            name,
+            model.title,
+            classes,
+            labels,
+            split,
+            P,
+            0,
+            0.0,
+            seconds,
+            [np.empty(0, dtype=np.intp)],
+            None,
+        )
+    best = min(results.values(), key=lambda one: float(one.fold_log_loss.mean()))
+    return Evaluation(
+        names=list(names),
+        labels=labels,
+        classes=classes,
+        folds=split,
+        models=results,
+        pairs=PairCount(n * n, 0, 0, 0.0, True),
+        spectrum=None,
+        duplicates=None,
+        map=graph_map(graph, ~best.right, random_state),
+        settings={
+            "measure": f"hits, by {score}" if score else "hits",
+            "measure_params": {},
+            "landmarks": None,
+            "n_landmarks": None,
+            "symmetrize": False,
+            "folds": folds,
+            "class_weight": class_weight,
+            "groups": None if groups is None else "given",
+            "random_state": random_state,
+            "versions": {"krein": __version__},
+        },
+        groups=grouped,
+        ranks=None if label_ranks is None else (label_ranks, rank_above),
+    )
+
+
+def graph_map(graph: Any, errors: NDArray[np.bool_], seed: int) -> ObjectMap:
+    """Return a map of the objects: the leading eigenvectors of the graph, flattened by t-SNE.
+
+    Similarities are scaled from 0 (the worst hit) to 1 (the best hit of each object), and a missing
+    hit is 0; eigenvectors are those of the normalised graph (Ng, Jordan & Weiss 2002).
+    """
+    from scipy.sparse.linalg import eigsh
+
+    n, rng = graph.shape[0], np.random.default_rng(seed)
+    S = graph.copy().astype(np.float64)
+    if S.nnz:
+        best = -nearest_hits(*_lists(S), 1)[0][:, 0]
+        best[~np.isfinite(best)] = 0.0
+        rows, least = np.repeat(np.arange(n), np.diff(S.indptr)), float(S.data.min())
+        S.data = (S.data - least) / np.maximum(best[rows] - least, np.finfo(float).tiny) + 1e-3
+    S = S.maximum(S.T)
+    degree = np.asarray(S.sum(axis=1)).ravel()
+    scale = sparse.diags(1 / np.sqrt(np.where(degree > 0, degree, 1.0)))
+    k = min(AXES, n - 2)
+    V = np.zeros((n, 2))
+    if k >= 2 and S.nnz:
+        lam, vectors = eigsh((scale @ S @ scale).tocsr(), k=k, which="LA", v0=rng.random(n))
+        V = vectors[:, np.argsort(-lam)]
+        V = V / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-12)
+    nobody = np.empty(0, dtype=np.intp)
+    shown = shown_objects(n, nobody, errors, rng)
+    xy, method = flattened(V[shown], seed)
+    method = "graph" if method == "t-SNE" else method
+    return ObjectMap(shown, xy, nobody, None, V.shape[1], 0, method)
