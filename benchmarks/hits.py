@@ -36,7 +36,7 @@ from .timing import alone, row
 HITS = 50
 """Hits per query that the programs are asked for."""
 
-SPLITS, FDR = 20, 0.1
+SPLITS, FDR = 20, 0.05
 
 Table = dict[str, str]  # names and labels
 

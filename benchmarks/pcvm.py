@@ -66,10 +66,9 @@ def estimator(reference: float) -> list[dict]:
 def sparse(F: np.ndarray, y: np.ndarray, classes: np.ndarray) -> PCVMFit:
     """Choose the scale of the prior, fit, prune."""
     rows = Rows(F, y)
-    scale = choose_scale(rows, classes)
-    start = (scale.fit.weights, scale.fit.bias)
-    fit = fit_pcvm(rows, classes, prior=scale.prior, start=start, tol=1e-7)
-    return prune_pcvm(rows, classes, None, fit, prior=scale.prior, tol=1e-7).fit
+    prior, quick, _ = choose_scale(rows, classes)
+    fit = fit_pcvm(rows, classes, prior=prior, start=(quick.weights, quick.bias), tol=1e-7)
+    return prune_pcvm(rows, classes, None, fit, prior=prior, tol=1e-7)[0]
 
 
 def logistic(F: np.ndarray, y: np.ndarray) -> LogisticRegression:

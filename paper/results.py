@@ -399,16 +399,20 @@ def missing_section(data: Measured) -> str:
         *(unit for rule in ("meb", "kmeans", "entropy") for unit in larger_units(rule)),
         *beyond_units(plan),
     ]
-    short: dict[str, list[str]] = {}
+    lacking: dict[tuple[str, str], list[tuple[int, int]]] = {}
     minutes = 0.0
     for unit in dict.fromkeys(units):
         have, wanted = _folds(data, unit), unit.wanted(plan)
         if have < wanted:
-            each = _seconds(data, unit)
-            minutes += (wanted - have) * (each or 0.0) / 60
-            told = f"{titled(unit.method)} *{WHO.get(solver(unit.method), '')}* {have}/{wanted}"
-            told += f", {each:.0f} s each" if each else ""
-            short.setdefault(unit.name, []).append(told)
+            lacking.setdefault((unit.name, unit.method), []).append((have, wanted))
+            minutes += (wanted - have) * (_seconds(data, unit.name, unit.method) or 0.0) / 60
+    short: dict[str, list[str]] = {}
+    for (name, method), seeds in lacking.items():
+        form, each = WHO.get(solver(method)), _seconds(data, name, method)
+        told = titled(method) + (f" *{form}*" if form else "")
+        have, wanted = (sum(pair[k] for pair in seeds) for k in (0, 1))
+        told += f" {have}/{wanted}" + (f", {each:.1f} s each" if each else "")
+        short.setdefault(name, []).append(told)
     both = [
         (data.result(*key[:2]), kept)
         for key, kept in data.earlier.items()
@@ -444,12 +448,13 @@ def _folds(data: Measured, unit: Unit) -> int:
     return max(len(rows), kept.folds if kept and unit.seed == 0 else 0)
 
 
-def _seconds(data: Measured, unit: Unit) -> float | None:
-    if solver(unit.method) == "scikit-learn":
+def _seconds(data: Measured, name: str, method: str) -> float | None:
+    """Return the seconds of one fold, or of the same method with MEB landmarks."""
+    if solver(method) == "scikit-learn":
         return None
-    family, _, *rest = unit.method.split(":")
-    for method in (unit.method, ":".join([family, "meb", *rest])):
-        found = data.result(unit.name, method, "seconds")
+    family, _, *rest = method.split(":")
+    for one in (method, ":".join([family, "meb", *rest])):
+        found = data.result(name, one, "seconds")
         if found is not None:
             return found.mean
     return None

@@ -16,9 +16,9 @@ def test_solution_is_optimal_and_no_worse_than_lsq_linear(seed, k, n, log_a):
     bounded = rng.random(n) < 0.7
     problem = Quadratic(a, root=R)
     problem.c = c
-    solution = minimise_bounded(problem, bounded, rng.random(n) < 0.5)
-    assert solution.optimal
-    x, y = solution.x, problem.product(solution.x) + c
+    x, optimal = minimise_bounded(problem, bounded, rng.random(n) < 0.5)
+    assert optimal
+    y = problem.product(x) + c
     assert (x[bounded] >= 0).all()
     tol = 1e-8 * max(1.0, np.abs(c).max())
     assert (np.abs(y[~bounded | (x > 0)]) <= tol).all()
@@ -40,7 +40,7 @@ def test_square_and_root_give_the_same(n):
     found = []
     for problem in (Quadratic(a, root=R), Quadratic(a, square=R.T @ R)):
         problem.c = c
-        found.append(minimise_bounded(problem, np.ones(n, dtype=bool)).x)
+        found.append(minimise_bounded(problem, np.ones(n, dtype=bool))[0])
     np.testing.assert_allclose(*found, atol=1e-10)
 
 
@@ -58,6 +58,6 @@ def test_rounding_of_the_matrix_does_not_stop_the_solution():
     everywhere = np.ones(8, dtype=bool)
     with pytest.raises(np.linalg.LinAlgError):
         np.linalg.cholesky(problem.square)  # the first system, in which all variables are free
-    solution = minimise_bounded(problem, everywhere, everywhere)
-    assert solution.optimal
-    np.testing.assert_allclose(solution.x, nnls(R, -b)[0], rtol=1e-9)
+    x, optimal = minimise_bounded(problem, everywhere, everywhere)
+    assert optimal
+    np.testing.assert_allclose(x, nnls(R, -b)[0], rtol=1e-9)

@@ -227,10 +227,10 @@ def test_extreme_units_change_nothing_or_are_refused(n_classes):
     y = np.digitize(X[:, 0], [0.0, 0.8][: n_classes - 1])
     K = np.exp(-((X[:, None] - X[None, :10]) ** 2).sum(-1))
     rows, basis = Rows(K, y), y[:10]
-    pruned = prune_pcvm(rows, basis, None, fit_pcvm(rows, basis), prior=GammaPrior()).fit
+    pruned = prune_pcvm(rows, basis, None, fit_pcvm(rows, basis), prior=GammaPrior())[0]
     for unit in (2.0**-450, 2.0**450):
         other = Rows(unit * K, y)
-        found = prune_pcvm(other, basis, None, fit_pcvm(other, basis), prior=GammaPrior()).fit
+        found = prune_pcvm(other, basis, None, fit_pcvm(other, basis), prior=GammaPrior())[0]
         np.testing.assert_array_equal(found.kept, pruned.kept)
         np.testing.assert_allclose(found.scores(unit * K), pruned.scores(K), rtol=1e-6)
     for unit in (1e-160, 1e160):
@@ -283,7 +283,7 @@ def test_the_reported_scale_is_the_chosen_one():
     K = np.exp(-2 * ((X[:, None] - X[None, :40]) ** 2).sum(-1))
     F = FeaturesInMemory(K, y, None)
     _, scales = PCVMFamily(2).solve(F, None, y[:40])
-    chosen = choose_scale(F.rows(np.arange(2), 2), y[:40], None).prior
+    chosen = choose_scale(F.rows(np.arange(2), 2), y[:40], None)[0]
     assert chosen.b != GammaPrior().b
     assert 0.5 * scales[0] ** 2 == pytest.approx(chosen.b)
 

@@ -5,16 +5,16 @@ import pytest
 
 from krein.core.pcvm.left_out import (
     Candidate,
-    LossCurvature,
     choose_scale,
     compare,
     inverse_root,
     leave_one_out,
+    loss_curvature,
     score_covariance,
 )
 from krein.core.pcvm.mode import GammaPrior, curvature, fit_pcvm
 from krein.core.pcvm.rows import Rows
-from krein.core.pcvm.training import Kept, _order, prune_pcvm
+from krein.core.pcvm.training import kept_weights, prune_pcvm, removal_order
 
 from .fixed import FixedPrecision
 
@@ -53,8 +53,8 @@ def test_the_score_covariance_is_the_same_through_a_basis(n_classes):
     wide = np.column_stack([np.eye(30), np.zeros((30, 5))])
     other = fit_pcvm(rows, np.r_[y[:30], y[:5]], wide)
     np.testing.assert_allclose(
-        score_covariance(LossCurvature.of(rows, fit), fit).exact.of(K),
-        score_covariance(LossCurvature.of(rows, other, wide), other, wide).exact.of(K),
+        score_covariance(Candidate.of(rows, fit).exact, K),
+        score_covariance(Candidate.of(rows, other, wide).exact, K),
         rtol=1e-4,
     )
 
@@ -75,7 +75,7 @@ def test_variance_of_a_score_matches_laplace():
     K, y = _rings(2, m=10)
     rows = Rows(K, y, np.linspace(0.5, 2, len(y)))
     fit = fit_pcvm(rows, y[:10])
-    near = score_covariance(LossCurvature.of(rows, fit), fit)
+    near = Candidate.of(rows, fit)
     on = np.flatnonzero(fit.weights[:, 0])
     T = np.column_stack([K[:, on], np.ones(len(K))])
     weights = rows.weight * curvature((2 * y - 1) * fit.scores(K)[:, 0])
@@ -83,7 +83,7 @@ def test_variance_of_a_score_matches_laplace():
     deviation = fit.scaled[on, 0] / fit.weights[on, 0]
     H[np.arange(len(on)), np.arange(len(on))] += fit.curvature[on, 0] * deviation**2
     expected = np.einsum("ni,ij,nj->n", T, np.linalg.inv(H), T)
-    np.testing.assert_allclose(near.exact.of(K)[:, 0], expected, rtol=1e-3)
+    np.testing.assert_allclose(score_covariance(near.exact, K)[:, 0], expected, rtol=1e-3)
 
 
 def test_a_model_is_no_better_than_itself():
@@ -101,15 +101,15 @@ def test_pruning_keeps_the_quality_and_leaves_exact_zeros(n_classes, through_bas
     basis = y[:30][::-1] if through_basis else y[:30]
     rows, prior = Rows(K, y), GammaPrior()
     full = fit_pcvm(rows, basis, Q, prior=prior)
-    pruned = prune_pcvm(rows, basis, Q, full, prior=prior)
-    assert len(pruned.fit.kept) < len(full.kept)
-    assert set(pruned.fit.kept) <= set(full.kept)
-    assert all(more <= error for _, more, error in pruned.path)
-    sizes = [size for size, _, _ in pruned.path]
+    pruned, path = prune_pcvm(rows, basis, Q, full, prior=prior)
+    assert len(pruned.kept) < len(full.kept)
+    assert set(pruned.kept) <= set(full.kept)
+    assert all(more <= error for _, more, error in path)
+    sizes = [size for size, _, _ in path]
     assert sizes == sorted(sizes, reverse=True)
-    agree = np.argmax(full.scores(K, Q), 1) == np.argmax(pruned.fit.scores(K, Q), 1)
+    agree = np.argmax(full.scores(K, Q), 1) == np.argmax(pruned.scores(K, Q), 1)
     assert agree.mean() > 0.9
-    assert pruned.fit.converged
+    assert pruned.converged
 
 
 def _costs(x, H, left):
@@ -144,7 +144,7 @@ def test_basis_functions_are_dropped_while_worth_less_than_half_a_unit_per_weigh
         worth = rises[j]
         expected.append(j)
         left.remove(j)
-    found = _order(Kept(np.arange(k), x, np.linalg.inv(H)))
+    found = removal_order(x, np.linalg.inv(H))
     assert 0 < len(found) < k - 1
     assert found == expected
 
@@ -152,8 +152,8 @@ def test_basis_functions_are_dropped_while_worth_less_than_half_a_unit_per_weigh
 def test_scale_of_the_prior_does_not_depend_on_the_unit():
     K, y = _rings(5)
     choices = [choose_scale(Rows(unit * K, y), y[:30]) for unit in (1e-3, 1.0, 1e3)]
-    assert len({choice.prior.b for choice in choices}) == 1
-    losses = [[loss for _, loss in choice.path] for choice in choices]
+    assert len({prior.b for prior, _, _ in choices}) == 1
+    losses = [[loss for _, loss in path] for _, _, path in choices]
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
     np.testing.assert_allclose(losses[2], losses[1], rtol=1e-4)
 
@@ -161,20 +161,20 @@ def test_scale_of_the_prior_does_not_depend_on_the_unit():
 @pytest.mark.parametrize("seed", range(3))
 def test_as_many_basis_functions_as_objects_need_a_stronger_prior(seed):
     K, y = _rings(seed, N=100, m=100)
-    choice = choose_scale(Rows(K, y), y)
-    scales, losses = zip(*choice.path, strict=True)
-    assert 2 * choice.prior.b == pytest.approx(scales[int(np.argmin(losses))])
+    prior, _, path = choose_scale(Rows(K, y), y)
+    scales, losses = zip(*path, strict=True)
+    assert 2 * prior.b == pytest.approx(scales[int(np.argmin(losses))])
     assert scales[:3] == (1.0, 10.0, 0.1)  # a weaker one was tried first
-    assert 2 * choice.prior.b < 1
+    assert 2 * prior.b < 1
 
 
 def test_few_narrow_basis_functions_need_a_weaker_prior():
     X = np.random.default_rng(0).uniform(0, 3, size=(1500, 2))
     K = np.exp(-8 * np.square(X[:, None] - X[None, :25]).sum(axis=2))
     y = X.astype(int).sum(axis=1) % 2
-    choice = choose_scale(Rows(K, y), y[:25])
-    scales, losses = zip(*choice.path, strict=True)
-    assert 2 * choice.prior.b == scales[int(np.argmin(losses))] == 10.0
+    prior, _, path = choose_scale(Rows(K, y), y[:25])
+    scales, losses = zip(*path, strict=True)
+    assert 2 * prior.b == scales[int(np.argmin(losses))] == 10.0
     assert scales == (1.0, 10.0, 100.0)  # then no stronger one is tried
 
 
@@ -213,14 +213,14 @@ def test_the_cost_of_a_weight_uses_the_precisions_of_em():
     K, y = _rings(6)
     rows = Rows(K, y)
     fit = fit_pcvm(rows, y[:30], prior=GammaPrior())
-    around = Kept.of(Candidate.of(rows, fit))
-    on, H = fit.kept, LossCurvature.of(rows, fit).each[0]
+    x, covariance = kept_weights(Candidate.of(rows, fit))
+    on, H = fit.kept, loss_curvature(rows, fit)[0]
     T = np.zeros((31, len(on) + 1))  # scaled weights and the bias of centred features
     T[on, np.arange(len(on))] = fit.weights[on, 0] / fit.scaled[on, 0]
     T[-1, :-1], T[-1, -1] = -fit.feature_mean @ T[:-1, :-1], 1.0
     expected = np.linalg.inv(T.T @ H @ T + np.diag(np.append(fit.precision[on, 0], 0.0)))
-    np.testing.assert_allclose(around.covariance[0], expected[:-1, :-1], rtol=1e-6)
-    np.testing.assert_array_equal(around.x[0], fit.scaled[on, 0])
+    np.testing.assert_allclose(covariance[0], expected[:-1, :-1], rtol=1e-6)
+    np.testing.assert_array_equal(x[0], fit.scaled[on, 0])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -236,10 +236,10 @@ def test_pruning_bisects_the_number_of_basis_functions(n_classes, monkeypatch):
         return fit_pcvm(*args, allowed=allowed, **options)
 
     monkeypatch.setattr("krein.core.pcvm.training.fit_pcvm", counted)
-    pruned = prune_pcvm(rows, basis, None, full, prior=prior)
-    accepted = {size for size, _, _ in pruned.path}
+    pruned, path = prune_pcvm(rows, basis, None, full, prior=prior)
+    accepted = {size for size, _, _ in path}
     assert len(tried) <= 2 * np.log2(len(full.kept)) + 2
-    assert len(pruned.fit.kept) == min(accepted)
+    assert len(pruned.kept) == min(accepted)
     size, too_few = len(full.kept), 0
     for allowed in tried:
         assert allowed >= size - (size - too_few) // 2

@@ -7,13 +7,12 @@ from krein.core.pcvm import left_out
 from krein.core.pcvm import left_out as coupled
 from krein.core.pcvm.left_out import (
     Candidate,
-    LossCurvature,
     choose_scale,
     compare,
     coupled_left_out,
     leave_one_out,
     left_out_scores,
-    score_covariance,
+    scores_without,
     without_row,
 )
 from krein.core.pcvm.mode import GammaPrior, fit_pcvm, softmax, softmax_root
@@ -41,7 +40,7 @@ def fitted(K, y, weight=None):
     """Return the rows, the prior and the model as `PCVM` fits it."""
     C, m = int(y.max()) + 1, K.shape[1]
     rows = Rows(K, y, weight, n_classes=C)
-    prior = choose_scale(rows, y[:m]).prior if C == 2 else GammaPrior()
+    prior = choose_scale(rows, y[:m])[0] if C == 2 else GammaPrior()
     return rows, prior, fit_pcvm(rows, y[:m], prior=prior)
 
 
@@ -110,8 +109,8 @@ def test_all_classes_together_match_the_dense_formula(n_classes, monkeypatch):
     s = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
     rows, _, fit = fitted(K, y, s)
     expected = softmax(dense_left_out(K, y, s, fit))
-    covariance = score_covariance(LossCurvature.of(rows, fit), fit)
-    joint = covariance.exact.without(fit.scores(K), Block(K, y, s), fit.link)[0]
+    near = Candidate.of(rows, fit).exact
+    joint = scores_without(near, fit.scores(K), Block(K, y, s), fit.link)[0]
     np.testing.assert_allclose(softmax(joint), expected, atol=1e-5)
     monkeypatch.setattr(coupled, "HIGH_LEVERAGE", 1.0)
     monkeypatch.setattr(coupled, "THRESHOLDS", (0.0,))
@@ -248,8 +247,7 @@ def test_a_row_that_stands_for_four_is_left_out_as_one(n_classes, limit):
     found = []
     for rows in (thinned, copies):
         (block,) = rows
-        covariance = score_covariance(LossCurvature.of(rows, fit, limit=limit), fit)
-        found.append(covariance.left_out(fit.scores(block.F), block, fit.link))
+        found.append(Candidate.of(rows, fit, limit=limit).left_out(block))
     moved = np.abs(found[0] - fit.scores(K)).max()
     np.testing.assert_allclose(found[0], found[1][::4], atol=1e-6 * moved)
 

@@ -332,3 +332,14 @@ class TestIdentityGroups:
     def test_a_table_without_identities(self, table):
         with pytest.raises(DataError, match="identities"):
             identity_groups(table("query\ttarget\tbits\na\tb\t9\n"), 0.9)
+
+
+def test_memory_depends_on_the_result_not_on_the_table(monkeypatch):
+    monkeypatch.setattr(BestHits, "WAITING", 1000)
+    rng, best = np.random.default_rng(0), BestHits(5)
+    for _ in range(100):
+        rows, columns = rng.integers(20, size=500), rng.integers(10_000, size=500)
+        best.add(rows, columns, rng.normal(size=500))
+        assert len(best._kept[0]) <= 20 * 5
+        assert best._n_waiting <= BestHits.WAITING + 500
+    assert best.graph(20, 10_000).nnz == 100

@@ -202,7 +202,8 @@ def test_the_page_says_what_it_lacks_and_which_code_it_comes_from(tmp_path):
     write(tmp_path / "table1.csv", rows("ball", "ikfd:meb:paper", [90] * 7))
     page = assemble(tmp_path)
     assert "digest of the code: abc" in page
-    assert "Ny-iKFD (MEB) *text* 7/10, 1 s each" in line(page, "| ball |", "iKFD *text* 0/10")
+    found = line(page, "| ball |", "iKFD *text* 0/100,")
+    assert "Ny-iKFD (MEB) *text* 7/100, 1.0 s each" in found  # of ten seeds
     assert "Of four settings of the simulation" in line(page, "| proteom |", "simulated sequences")
 
 

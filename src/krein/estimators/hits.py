@@ -24,11 +24,11 @@ from ..model.heads import LinearHead
 from ..model.model import Landmarks, SecondLook
 from .fitting import N_FOLDS, scaled, shares_of_groups
 
-HELD_OUT_OBJECTS = 20_000
+HELD_OUT_OBJECTS = 10_000
 """Maximum number of objects that are held out."""
 
-HELD_OUT_SCORES = 1e7
-"""Maximum number of scores n·C of held-out objects: 80 MB for each of the three terms."""
+HELD_OUT_SCORES = 5e6
+"""Maximum number of scores n·C of held-out objects: 40 MB for each of eight terms."""
 
 _SEED = 0
 

@@ -64,7 +64,8 @@ def report_content(
     classes = short_labels(paths)
     short = dict(zip(paths, classes, strict=True))
     chosen = [chosen_point(model, threshold) for model in models]
-    what = "a given matrix" if given else evaluation.settings["measure"]
+    hits = evaluation.spectrum is None
+    what = "a given matrix" if given and not hits else evaluation.settings["measure"]
     separator = evaluation.ranks[0] if evaluation.ranks else find_separator(paths)
     tree = None if separator is None else Ranks.of(paths, separator)
     many = len(classes) > MOST

@@ -99,118 +99,92 @@ _JITTER = 1e-10
 changes nothing."""
 
 
-@dataclass(frozen=True)
-class JointCovariance:
-    """Covariance B of (weights, bias) of all scores; that of a row's scores is (f, 1) B (f, 1)ᵀ."""
-
-    B: Array  # (C, r+1, C, r+1)
-
-    def of(self, F: Array) -> Array:
-        """Return V (n, C, C). O(n r² C²)."""
-        C = len(self.B)
-        F1 = np.column_stack([F, np.ones(len(F))])
-        V = np.empty((len(F), C, C))
-        for c in range(C):
-            for d in range(c + 1):
-                V[:, c, d] = V[:, d, c] = np.einsum("nr,nr->n", F1 @ self.B[c, :, d], F1)
-        return V
-
-    def without(self, Z: Array, block: Block, link: Link) -> tuple[Array, Array]:
-        """Return each row's scores by the model without it, and its leverage."""
-        own = block.s / block.drawn
-        G = link.loss_residual(Z, block.y, own)[1]
-        R = link.curvature_root(Z, block.y, own)
-        left, _, leverage = without_row(Z, self.of(block.F), G, R)
-        return left, leverage
+Covariance = Array | list[Array]
+"""Covariance of the scores. Joint: B (C, r+1, C, r+1) of the (weights, bias) of all scores, so that
+of a row's scores is (f, 1) B (f, 1)ᵀ. One score at a time, which is exact for one score and an
+approximation for more: C roots (r+1, ·); the variance of a score is ‖(f, 1) root‖²."""
 
 
-@dataclass(frozen=True)
-class SeparateCovariances:
-    """Variances of one score at a time: exact for one score, an approximation for more."""
-
-    roots: tuple[Array, ...]  # C arrays (r+1, ·): the variance of a score is ‖(f, 1) root‖²
-
-    def of(self, F: Array) -> Array:
-        """Return the variance of each score (n, C). O(n r² C)."""
-        return np.column_stack([np.square(F @ R[:-1] + R[-1]).sum(axis=1) for R in self.roots])
-
-    def without(self, Z: Array, block: Block, link: Link) -> tuple[Array, Array]:
-        """Return each row's scores by the model without it, and its leverage."""
-        own, v = block.s / block.drawn, self.of(block.F)
-        G = link.loss_residual(Z, block.y, own)[1]
-        leverage = v * link.curvatures(Z, block.y, own)
-        return Z + v * G / np.maximum(1.0 - leverage, _LEAST), leverage.max(axis=1)
+def score_covariance(near: Covariance, F: Array) -> Array:
+    """Return V (n, C, C), or the variance (n, C) of each score. O(n r² C²), or O(n r² C)."""
+    if isinstance(near, list):
+        return np.column_stack([np.square(F @ R[:-1] + R[-1]).sum(axis=1) for R in near])
+    C = len(near)
+    F1 = np.column_stack([F, np.ones(len(F))])
+    V = np.empty((len(F), C, C))
+    for c in range(C):
+        for d in range(c + 1):
+            V[:, c, d] = V[:, d, c] = np.einsum("nr,nr->n", F1 @ near[c, :, d], F1)
+    return V
 
 
-@dataclass(frozen=True)
-class ScoreCovariance:
-    """The covariance with the prior's second derivative, and with its secant to zero."""
-
-    exact: JointCovariance | SeparateCovariances
-    secant: JointCovariance | SeparateCovariances
-
-    def left_out(self, Z: Array, block: Block, link: Link) -> Array:
-        """Return each row's scores by the model without it."""
-        left, leverage = self.exact.without(Z, block, link)
-        high = np.flatnonzero(leverage > HIGH_LEVERAGE)
-        if len(high):
-            left[high] = self.secant.without(Z[high], block.part(high), link)[0]
-        return left
+def scores_without(near: Covariance, Z: Array, block: Block, link: Link) -> tuple[Array, Array]:
+    """Return each row's scores by the model without it, and its leverage."""
+    own, V = block.s / block.drawn, score_covariance(near, block.F)
+    G = link.loss_residual(Z, block.y, own)[1]
+    if isinstance(near, list):
+        leverage = V * link.curvatures(Z, block.y, own)
+        return Z + V * G / np.maximum(1.0 - leverage, _LEAST), leverage.max(axis=1)
+    left, _, leverage = without_row(Z, V, G, link.curvature_root(Z, block.y, own))
+    return left, leverage
 
 
-@dataclass(frozen=True)
-class LossCurvature:
-    """Second derivative of the loss at a fit, with respect to the feature weights and the bias."""
+def loss_curvature(
+    rows: Rows, fit: PCVMFit, Q: Array | None = None, *, limit: int = JOINT_LIMIT
+) -> Array:
+    """Return the second derivative of the loss in the feature weights and the bias.
 
-    joint: Array | None  # (C, r+1, C, r+1); None if scores are treated one at a time
-    each: tuple[Array, ...]  # C arrays (r+1, r+1): its diagonal blocks
+    Up to `limit` weights, all blocks (C, r+1, C, r+1), in one pass of O(N (r C)²). Otherwise only
+    the diagonal ones (C, r+1, r+1), in C passes of O(N r²).
+    """
+    C, width = fit.weights.shape[1], rows.shape[1] + 1
+    V = fit.weights if Q is None else Q @ fit.weights
+    if C > 1 and C * width <= limit:
+        return hessian(rows, fit.link, V, fit.bias).reshape(C, width, C, width)
 
-    @classmethod
-    def of(
-        cls, rows: Rows, fit: PCVMFit, Q: Array | None = None, *, limit: int = JOINT_LIMIT
-    ) -> LossCurvature:
-        """Make one pass of O(N (r C)²) up to `limit` weights, otherwise C passes of O(N r²)."""
-        C, width = fit.weights.shape[1], rows.shape[1] + 1
-        V = fit.weights if Q is None else Q @ fit.weights
-        if C == 1 or C * width > limit:
+    def term(block: Block, c: int) -> tuple[Array]:
+        Z = block.F @ V + fit.bias
+        return (fit.link.class_hessian(block.F, Z, block.y, block.s, c),)
 
-            def term(block: Block, c: int) -> tuple[Array]:
-                Z = block.F @ V + fit.bias
-                return (fit.link.class_hessian(block.F, Z, block.y, block.s, c),)
-
-            return cls(None, tuple(rows.total(partial(term, c=c))[0] for c in range(C)))
-        H = hessian(rows, fit.link, V, fit.bias).reshape(C, width, C, width)
-        return cls(H, tuple(H[c, :, c] for c in range(C)))
+    return np.stack([rows.total(partial(term, c=c))[0] for c in range(C)])
 
 
-def score_covariance(
-    curvature: LossCurvature, fit: PCVMFit, Q: Array | None = None
-) -> ScoreCovariance:
+def diagonal_blocks(curvature: Array) -> list[Array]:
+    """Return the second derivatives (r+1, r+1) in the weights of each score."""
+    if curvature.ndim == 3:
+        return list(curvature)
+    return [curvature[c, :, c] for c in range(len(curvature))]
+
+
+def inverse_curvatures(
+    curvature: Array, fit: PCVMFit, Q: Array | None = None
+) -> tuple[Covariance, Covariance]:
     """Return the covariance of the scores: joint if the curvature is, else one score at a time.
 
-    Solves a system with one unknown per weight off its bound, or C smaller ones, each twice.
+    The first is that with the prior's second derivative, the other with its secant to zero. Solves
+    a system with one unknown per weight off its bound, or C smaller ones, each twice.
     """
-    C, width = len(curvature.each), len(curvature.each[0])
-    if curvature.joint is None:
-        roots = []
-        for c, H in enumerate(curvature.each):
+    C, width = curvature.shape[:2]
+    if curvature.ndim == 3:
+        exact: list[Array] = []
+        firm: list[Array] = []
+        for c, H in enumerate(curvature):
             T = off_bound(fit, Q, c)
             G = T.T @ H @ T
             priors = (prior_curvature(fit, c, secant=secant) for secant in (False, True))
-            found = [T @ root for root in inverse_roots(G, *priors)]
-            roots.append(
-                [R if R.shape[1] <= width else qr(R.T, mode="r")[0][:width].T for R in found]
-            )
-        exact, secant = (SeparateCovariances(tuple(R)) for R in zip(*roots, strict=True))
-        return ScoreCovariance(exact, secant)
+            for found, root in zip((exact, firm), inverse_roots(G, *priors), strict=True):
+                R = T @ root
+                found.append(R if R.shape[1] <= width else qr(R.T, mode="r")[0][:width].T)
+        return exact, firm
     T = block_diag(*(off_bound(fit, Q, c, bias=c > 0) for c in range(C)))
     priors = (
         np.concatenate([prior_curvature(fit, c, bias=c > 0, secant=secant) for c in range(C)])
         for secant in (False, True)
     )
-    G = T.T @ curvature.joint.reshape(C * width, -1) @ T
-    joint = [T @ root for root in inverse_roots(G, *priors)]
-    return ScoreCovariance(*(JointCovariance((R @ R.T).reshape(C, width, C, width)) for R in joint))
+    G = T.T @ curvature.reshape(C * width, -1) @ T
+    one, other = (T @ root for root in inverse_roots(G, *priors))
+    shape = C, width, C, width
+    return (one @ one.T).reshape(shape), (other @ other.T).reshape(shape)
 
 
 def off_bound(fit: PCVMFit, Q: Array | None, c: int, *, bias: bool = True) -> Array:
@@ -281,23 +255,34 @@ MAX_FACTOR = 4
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model whose leave-one-out loss can be computed."""
+    """A model whose scores and leave-one-out loss without any row can be computed."""
 
     fit: PCVMFit
     Q: Array | None
-    curvature: LossCurvature
-    covariance: ScoreCovariance
+    curvature: Array  # of the loss: (C, r+1, C, r+1), or (C, r+1, r+1) one score at a time
+    exact: Covariance  # with the prior's second derivative
+    secant: Covariance  # with its secant to zero
 
     @classmethod
-    def of(cls, rows: Rows, fit: PCVMFit, Q: Array | None = None) -> Candidate:
-        """Return the candidate of a fit."""
-        curvature = LossCurvature.of(rows, fit, Q)
-        return cls(fit, Q, curvature, score_covariance(curvature, fit, Q))
+    def of(
+        cls, rows: Rows, fit: PCVMFit, Q: Array | None = None, *, limit: int = JOINT_LIMIT
+    ) -> Candidate:
+        """Return the candidate of a fit; up to `limit` weights, scores are treated jointly."""
+        curvature = loss_curvature(rows, fit, Q, limit=limit)
+        return cls(fit, Q, curvature, *inverse_curvatures(curvature, fit, Q))
+
+    def left_out(self, block: Block) -> Array:
+        """Return the scores of each row of a block by the model without it."""
+        Z, link = self.fit.scores(block.F, self.Q), self.fit.link
+        left, leverage = scores_without(self.exact, Z, block, link)
+        high = np.flatnonzero(leverage > HIGH_LEVERAGE)
+        if len(high):
+            left[high] = scores_without(self.secant, Z[high], block.part(high), link)[0]
+        return left
 
     def losses(self, block: Block) -> Array:
         """Return the leave-one-out loss of each row of a block."""
-        Z, link = self.fit.scores(block.F, self.Q), self.fit.link
-        return link.losses(self.covariance.left_out(Z, block, link), block.y)
+        return self.fit.link.losses(self.left_out(block), block.y)
 
 
 def leave_one_out(rows: Rows, one: Candidate) -> float:
@@ -327,19 +312,13 @@ def compare(rows: Rows, one: Candidate, other: Candidate) -> tuple[float, float]
     return first, float(np.sqrt(max(second, 0.0)))
 
 
-@dataclass(frozen=True)
-class ScaleChoice:
-    """The prior, the fit on the rows that chose it, and (2b, leave-one-out loss) of each trial."""
+def choose_scale(
+    rows: Rows, basis_classes: Labels, Q: Array | None = None
+) -> tuple[GammaPrior, PCVMFit, list[tuple[float, float]]]:
+    """Return the prior whose scale, in tenfold steps of b, has the least leave-one-out loss.
 
-    prior: GammaPrior
-    fit: PCVMFit
-    path: tuple[tuple[float, float], ...]
-
-
-def choose_scale(rows: Rows, basis_classes: Labels, Q: Array | None = None) -> ScaleChoice:
-    """Return the scale of the prior, in tenfold steps of b, with the least leave-one-out loss.
-
-    Only for two classes; with more, the scale is 1.
+    Only for two classes; with more, the scale is 1. Also returns the fit to the rows that chose it,
+    and 2b and the loss of each trial.
 
     Users cannot know the size of the weights: it is about ten for an easy problem with few
     landmarks, and a tenth for a hundred objects with as many basis functions. The search takes
@@ -368,7 +347,7 @@ def choose_scale(rows: Rows, basis_classes: Labels, Q: Array | None = None) -> S
             best, fit, candidate = k, last, trial
         if best > 0:
             break
-    return ScaleChoice(GammaPrior(0.5, 0.5 * 10.0**best), fit, tuple(path))
+    return GammaPrior(0.5, 0.5 * 10.0**best), fit, path
 
 
 THRESHOLDS = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
@@ -588,10 +567,6 @@ def _left_out(
     if fit.weights.shape[1] > 1 and not joint and coupled and room:
         return coupled_left_out(F, y, s, each, fit)
     rows = Rows(F, y, each, n_classes=size)
-    curvature = LossCurvature.of(rows, fit, limit=JOINT_WEIGHTS if joint else 0)
-    covariance = score_covariance(curvature, fit)
-    left = fit.scores(F)
-    for part in (slice(k, k + rows.block_rows) for k in range(0, n, rows.block_rows)):
-        block = Block(F[part], y[part], s[part])
-        left[part] = covariance.left_out(left[part], block, fit.link)
-    return left
+    model = Candidate.of(rows, fit, limit=JOINT_WEIGHTS if joint else 0)
+    parts = (slice(k, k + rows.block_rows) for k in range(0, n, rows.block_rows))
+    return np.concatenate([model.left_out(Block(F[part], y[part], s[part])) for part in parts])

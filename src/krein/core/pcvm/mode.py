@@ -264,15 +264,6 @@ def hessian(rows: Rows, link: Link, V: Array, b: Array) -> Array:
     return rows.total(lambda block: (link.hessian(block.F, block.F @ V + b, block.y, block.s),))[0]
 
 
-@dataclass(frozen=True)
-class BoundedSolution:
-    """The minimiser, whether it is optimal, and the number of linear systems solved."""
-
-    x: Array
-    optimal: bool
-    n_solves: int
-
-
 class Quadratic:
     """½ xᵀHx + cᵀx with H = S + diag(a), a > 0 and S ≥ 0 given as a square matrix or as RᵀR.
 
@@ -346,8 +337,10 @@ def _solve(S: Array, a: Array, v: Array) -> Array:
 
 def minimise_bounded(
     problem: Quadratic, bounded: Mask, free: Mask | None = None, max_solves: int = 500
-) -> BoundedSolution:
+) -> tuple[Array, bool]:
     """Minimise the quadratic with x ≥ 0 where `bounded`, by block principal pivoting.
+
+    Also returns whether the result is optimal, or the number of systems was exhausted.
 
     The solution is optimal when x ≥ 0, y = Hx + c ≥ 0 on the bounded variables and x y = 0. All
     variables that violate these conditions change sides at once. When that no longer reduces the
@@ -363,13 +356,13 @@ def minimise_bounded(
     >>> from krein.core.pcvm.mode import Quadratic, minimise_bounded
     >>> problem = Quadratic(np.ones(2), square=np.zeros((2, 2)))
     >>> problem.c = np.array([-3.0, 1.0])  # without bounds the minimum is at (3, −1)
-    >>> minimise_bounded(problem, np.array([True, True])).x
+    >>> minimise_bounded(problem, np.array([True, True]))[0]
     array([3., 0.])
     """
     n = len(problem.c)
     free = (~bounded if free is None else free | ~bounded).copy()
     fewest, patience = n + 1, 3
-    for n_solves in range(1, max_solves + 1):
+    for _ in range(max_solves):
         x = problem.minimise(free)
         y = problem.product(x) + problem.c
         # rounding must not count as a violation: compare each side with its own scale
@@ -379,13 +372,13 @@ def minimise_bounded(
         count = int(wrong.sum())
         if count == 0:
             np.maximum(x, 0.0, out=x, where=bounded)
-            return BoundedSolution(x, True, n_solves)
+            return x, True
         fewest, patience = (count, 3) if count < fewest else (fewest, patience - 1)
         if patience < 0:
             wrong[: np.flatnonzero(wrong)[-1]] = False
         free ^= wrong
     np.maximum(x, 0.0, out=x, where=bounded)
-    return BoundedSolution(x, False, max_solves)
+    return x, False
 
 
 BIAS_PRECISION = 1e-6
@@ -422,15 +415,14 @@ class Posterior:
     allowed: Mask | None = None  # which weights may be non-zero
 
     def __post_init__(self) -> None:
-        known = column_statistics(self.rows, full=self.Q is not None)
+        weights, mean, variance = column_statistics(self.rows, full=self.Q is not None)
         self.n_passes = 2
-        self.total = known.total
-        self.shares = known.class_weight / known.total
-        self.feature_mean = self.mean = known.mean  # of F, and of Φ
-        variance = known.scatter
+        self.total = float(weights.sum())
+        self.shares = weights / self.total
+        self.feature_mean = self.mean = mean  # of F, and of Φ
         if self.Q is not None:
-            self.mean = known.mean @ self.Q
-            variance = np.einsum("im,im->m", self.Q, known.scatter @ self.Q)
+            self.mean = mean @ self.Q
+            variance = np.einsum("im,im->m", self.Q, variance @ self.Q)
         # a constant basis function is a second bias, but rounding gives it a small deviation
         largest = max(float(variance.max(initial=0.0)), np.finfo(float).tiny)
         constant = variance <= 1e-20 * np.maximum(self.mean**2, largest)
@@ -517,9 +509,8 @@ class Posterior:
         start = x.T.ravel()
         reduced = gx.T.ravel() - HbX.T @ cho_solve(bias, gb)
         model.c = reduced - model.product(start)
-        solution = minimise_bounded(model, self.bounded.T.ravel(), off_bound.T.ravel())
-        step = solution.x - start
-        return solution.x.reshape(C, M).T, beta - cho_solve(bias, gb + HbX @ step)
+        end, _ = minimise_bounded(model, self.bounded.T.ravel(), off_bound.T.ravel())
+        return end.reshape(C, M).T, beta - cho_solve(bias, gb + HbX @ (end - start))
 
 
 def _root(S: Array) -> Array:

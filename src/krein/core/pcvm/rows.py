@@ -238,19 +238,10 @@ def mean_features(rows: Rows) -> Array:
     return total / weight
 
 
-@dataclass(frozen=True)
-class ColumnStatistics:
-    """The statistics needed for scaling: total weight, class weights, mean, scatter."""
+def column_statistics(rows: Rows, full: bool) -> tuple[Array, Array, Array]:
+    """Return class weights (C,), mean (r,) and covariance (r, r) of the features.
 
-    total: float
-    class_weight: Array  # (C,)
-    mean: Array  # (r,)
-    scatter: Array  # (r, r), or its diagonal (r,)
-
-
-def column_statistics(rows: Rows, full: bool) -> ColumnStatistics:
-    """Return the weighted mean and centred scatter of the features in two passes. O(N r), O(N r²).
-
+    Unless `full`, only the variances (r,). Two passes of O(N r), or O(N r²) for all covariances.
     There are two passes because Σf² − (Σf)²/n loses all digits if the mean is large. Features are
     refused if their squares, or sums of squares, are outside the range of floating-point numbers.
     """
@@ -278,4 +269,4 @@ def column_statistics(rows: Rows, full: bool) -> ColumnStatistics:
             return (X.T @ X,)
         return (block.weights @ np.square(X, out=X),)
 
-    return ColumnStatistics(total, class_weight, mean, rows.total(second)[0] / total)
+    return class_weight, mean, rows.total(second)[0] / total

@@ -38,6 +38,7 @@ from .left_out import (
     Candidate,
     choose_scale,
     compare,
+    diagonal_blocks,
     inverse_root,
     left_out_scores,
     off_bound,
@@ -173,8 +174,7 @@ def leave_one_out_losses(
 def quick_fit(rows: Rows, basis: Codes) -> tuple[GammaPrior, PCVMFit]:
     """Return the prior and a model that are good enough to compare or to start from."""
     if rows.n_classes == 2:
-        chosen = choose_scale(rows, basis)
-        return chosen.prior, chosen.fit
+        return choose_scale(rows, basis)[:2]
     return GammaPrior(), fit_pcvm(rows, basis, tol=CHOICE_TOLERANCE)
 
 
@@ -182,48 +182,31 @@ PRICE = 0.5
 """The log-likelihood that a weight must be worth to be kept."""
 
 
-@dataclass(frozen=True)
-class Pruned:
-    """The sparse model, and how it was found.
+def kept_weights(model: Candidate) -> tuple[Array, Array]:
+    """Return the scaled weights (C, k) of kept basis functions, and their covariance (C, k, k).
 
-    `path` contains for each round the number of basis functions, the leave-one-out loss minus the
-    full model's, and the standard error of this difference, both summed over the rows.
+    One score at a time, and zero for weights on their bound. Solves C systems of size k. The
+    curvature of the prior is EM's α, that of the Gaussian that touches it: a weight has to move all
+    the way to zero, but the second derivative is valid only for small moves.
     """
-
-    fit: PCVMFit
-    path: tuple[tuple[int, float, float], ...]
-
-
-@dataclass(frozen=True)
-class Kept:
-    """The scaled weights of kept basis functions, and their covariance, one score at a time."""
-
-    kept: Indices
-    x: Array  # (C, k)
-    covariance: Array  # (C, k, k), zero for weights on their bound
-
-    @classmethod
-    def of(cls, model: Candidate) -> Kept:
-        """Return the kept weights of a model. Solves C systems of size k.
-
-        The curvature of the prior is EM's α, that of the Gaussian that touches it: a weight has to
-        move all the way to zero, but the second derivative is valid only for small moves.
-        """
-        fit = model.fit
-        x = fit.scaled[fit.kept].T
-        C, k = x.shape
-        covariance = np.zeros((C, k, k))
-        for c, H in enumerate(model.curvature.each):
-            T, on = off_bound(fit, model.Q, c), np.flatnonzero(x[c])
-            root = inverse_root(T.T @ H @ T, prior_curvature(fit, c, secant=True))
-            assert root is not None  # the secant is positive
-            covariance[c][np.ix_(on, on)] = (root @ root.T)[:-1, :-1]
-        return cls(fit.kept, x, covariance)
+    fit = model.fit
+    x = fit.scaled[fit.kept].T
+    C, k = x.shape
+    covariance = np.zeros((C, k, k))
+    for c, H in enumerate(diagonal_blocks(model.curvature)):
+        T, on = off_bound(fit, model.Q, c), np.flatnonzero(x[c])
+        root = inverse_root(T.T @ H @ T, prior_curvature(fit, c, secant=True))
+        assert root is not None  # the secant is positive
+        covariance[c][np.ix_(on, on)] = (root @ root.T)[:-1, :-1]
+    return x, covariance
 
 
-def _order(around: Kept) -> list[int]:
-    """Return what to remove, in order, while each costs less than its price. O(C k²) each."""
-    x, S = around.x.copy(), around.covariance.copy()
+def removal_order(x: Array, S: Array) -> list[int]:
+    """Return which of the weights x (C, k) to remove, while each costs less than its price.
+
+    S (C, k, k) is their covariance. O(C k²) each.
+    """
+    x, S = x.copy(), S.copy()
     left = np.ones(x.shape[1], dtype=bool)
     out: list[int] = []
     while left.sum() > 1:
@@ -253,8 +236,11 @@ def prune_pcvm(
     *,
     prior: GammaPrior,
     tol: float | None = None,
-) -> Pruned:
+) -> tuple[PCVMFit, list[tuple[int, float, float]]]:
     """Return a model with fewer basis functions whose leave-one-out loss is not clearly worse.
+
+    Also returns, for each round, the number of basis functions, the leave-one-out loss minus the
+    full model's, and the standard error of this difference, both summed over the rows.
 
     A round removes basis functions whose price exceeds their cost in the quadratic model, at most
     half of them, and refits from there. If the loss rises too far, the round is undone, and from
@@ -263,22 +249,22 @@ def prune_pcvm(
     or O(N r² C²) with joint covariances of the scores.
     """
     full = Candidate.of(rows, fit, Q)
-    around, path = Kept.of(full), [(len(fit.kept), 0.0, 0.0)]
+    around, path = kept_weights(full), [(len(fit.kept), 0.0, 0.0)]
     too_few = 0
-    while order := _order(around)[: max(0, len(fit.kept) - too_few) // 2]:
+    while order := removal_order(*around)[: max(0, len(fit.kept) - too_few) // 2]:
         allowed = np.zeros(len(fit.weights), dtype=bool)
         allowed[fit.kept] = True
-        allowed[around.kept[order]] = False
+        allowed[fit.kept[order]] = False
         start = fit.weights, fit.bias
         trial = fit_pcvm(rows, basis_classes, Q, prior=prior, allowed=allowed, start=start, tol=tol)
         candidate = Candidate.of(rows, trial, Q)
         more, error = compare(rows, full, candidate)
         if more <= error:
-            fit, around = trial, Kept.of(candidate)
+            fit, around = trial, kept_weights(candidate)
             path.append((len(fit.kept), more, error))
         else:
             too_few = int(allowed.sum())
-    return Pruned(fit, tuple(path))
+    return fit, path
 
 
 CHOICE_LANDMARKS = 500
@@ -364,13 +350,13 @@ class PCVMFamily:
             rows = F.rows(recode, size)
             prior, start = GammaPrior(), None
             if size == 2:
-                chosen = choose_scale(rows, basis, Q)
-                prior, start = chosen.prior, (chosen.fit.weights, chosen.fit.bias)
+                prior, quick, _ = choose_scale(rows, basis, Q)
+                start = quick.weights, quick.bias
             solver: Solver | None = None if self.tol is None or size == 2 else "lbfgs"
             tol = None if solver is None else self.tol
             fit = fit_pcvm(rows, basis, Q, prior=prior, start=start, solver=solver, tol=tol)
             if self.prunes(size, rows.shape[0], len(basis)):
-                fit = prune_pcvm(rows, basis, Q, fit, prior=prior).fit
+                fit, _ = prune_pcvm(rows, basis, Q, fit, prior=prior)
             fits.append(fit)
             scales.append(prior.scale)
         return fits, scales
@@ -402,7 +388,7 @@ class PCVMFamily:
             if self.scales is not None:
                 scale = self.scales[k]
             else:
-                scale = choose_scale(rows, basis).prior.scale if size == 2 else 1.0
+                scale = choose_scale(rows, basis)[0].scale if size == 2 else 1.0
             prior = GammaPrior(0.5, 0.5 * scale**2)
             scales.append(scale)
             fits.append(fit_pcvm(rows, basis, prior=prior, tol=LEARN_TOLERANCE))
