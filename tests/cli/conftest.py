@@ -16,6 +16,9 @@ from krein.cli import krein
 SOURCE = Path(__file__).parents[2] / "src"
 
 
+PATTERN_OF_FAMILIES = ("--label-pattern", r"family=(\S+)")
+
+
 def family(rng, ancestor, n, letters="ACDEFGHIKLMNPQRSTVWY"):
     """Sequences that differ from an ancestor in some places."""
     found = []

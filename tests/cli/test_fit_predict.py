@@ -46,9 +46,10 @@ def test_rows_match_the_library(files, model, run):
     np.testing.assert_allclose([float(r["probability"]) for r in rows], P.max(axis=1), atol=1e-6)
     ranked = clf.rank_labels(chunk.objects)
     assert [[r["label"], r["runner_up"], r["label_3"]] for r in rows] == ranked.tolist()
-    assert all(r["label_2"] == r["runner_up"] for r in rows)
+    assert "label_2" not in rows[0]  # it is the runner-up
     sums = [
-        sum(float(r[k]) for k in ("probability", "probability_2", "probability_3")) for r in rows
+        sum(float(r[f"{k}probability{n}"]) for k, n in (("", ""), ("runner_up_", ""), ("", "_3")))
+        for r in rows
     ]
     np.testing.assert_allclose(sums, 1, atol=3e-6)
     assert np.mean([r["label"] == c for r, c in zip(rows, chunk.labels, strict=True)]) > 0.9
@@ -339,15 +340,18 @@ def test_an_answer_is_the_deepest_rank_that_is_probable_enough(files, run):
     (files / "paths.csv").write_text(text)
     assert run("fit", "paths.csv", "--labels", "language", "-o", "m.krein")[0] == 0
     (files / "new.txt").write_text("house\nzzzz\n")
-    code, out, err = run(
-        "predict", "m.krein", "new.txt", "--label-ranks", ";", "--rank-above", "0.999999"
-    )
-    assert code == 0, err
-    heading, *rows = [line.split(",") for line in out.splitlines()]
-    for row in rows:
-        told = dict(zip(heading, row, strict=True))
-        sure = float(told["probability"]) >= 0.999999
-        expected = (told["label"], "2") if sure else ("west", "1")
-        assert (told["rank_label"], told["rank"]) == expected
-        assert float(told["rank_probability"]) >= 0.999999  # as requested
-    assert run("predict", "m.krein", "new.txt", "--label-ranks", "")[0] == 1
+    for least in ("0.9", "0.999"):
+        code, out, err = run("predict", "m.krein", "new.txt", "--ambiguous-below", least)
+        assert code == 0, err
+        for told in csv.DictReader(io.StringIO(out)):
+            sure = [float(told[f"rank_{k}_probability"]) >= float(least) for k in (1, 2)]
+            assert told["rank_label"].count(";") == max(sum(sure) - 1, 0)
+            assert told["rank"] == (f"rank_{sum(sure)}" if sum(sure) else "")
+            assert (told["status"] == "known") == sure[0]
+    assert run("predict", "m.krein", "new.txt", "--ambiguous-below", "0.4")[0] == 1
+    code, _, err = run("predict", "m.krein", "new.txt", "--label-ranks", "/")
+    assert (code, "no label of the model contains '/'" in err) == (1, True)
+    names = ("--rank-names", "region,language")
+    assert "language_probability" in run("predict", "m.krein", "new.txt", *names)[1]
+    code, _, err = run("predict", "m.krein", "new.txt", "--rank-names", "region")
+    assert (code, "1 names for 2 ranks" in err) == (1, True)

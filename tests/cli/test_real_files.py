@@ -257,13 +257,28 @@ def test_qiime_and_sintax_taxonomies(taxa, run, tmp_path, separator, sign):
     rows = [line.split("\t") for line in report.read_text().splitlines()]
     found = {line[5].strip(): line[3] for line in rows}
     assert [found[name] for name in TAXA[2]] == ["D", "P", "C", "G"]
-    # with ranks, an ambiguous object counts where it is certain enough
-    strict = ("--ambiguous-below", "1", "--kraken-report", ranked)
-    code, _, err = run(*predict, *strict, "--label-ranks", separator.strip())
+    # one answer: the deepest rank that is certain enough, spelt as in the labels
+    yes, output = tmp_path / "yes.fasta", tmp_path / "o.csv"
+    files = ("-o", output, "--kraken-report", ranked, "--classified-out", yes)
+    code, _, err = run(*predict, "--ambiguous-below", "0.99", *files)
     assert code == 0, err
-    rows = [line.split("\t") for line in ranked.read_text().splitlines()]
-    assert int(rows[0][1]) < 10
-    assert {line[3] for line in rows} >= {"D", "P"}
+    rows = table(output.read_text())
+    known = [row for row in rows if row["status"] == "known"]
+    assert {bool(row["rank_label"]) for row in known} == {True}
+    assert {row["rank_label"] for row in rows if row["status"] != "known"} <= {""}
+    given = {separator.join(line.split("\t")[1].rstrip("\n").split(separator)) for line in lines}
+    assert all(any(path.startswith(row["rank_label"]) for path in given) for row in known)
+    assert f"{len(known)} of {len(rows)} objects" in err
+    assert yes.read_text().count(">") == len(known)
+    counted = [line.split("\t") for line in ranked.read_text().splitlines()]
+    assert int(counted[0][1]) == len(rows) - len(known)
+    columns = ["domain", "phylum", "class", "genus"]
+    for row in rows:
+        P = [float(row[f"{name}_probability"]) for name in columns]
+        assert sorted(P, reverse=True) == P
+        depth = columns.index(row["rank"]) + 1 if row["rank"] else 0
+        assert all(p >= 0.99 for p in P[:depth])
+        assert bool(row["reason"]) == (depth < 4)
 
 
 OWN = """
@@ -392,15 +407,26 @@ def test_reads_on_the_other_strand(taxa, run, tmp_path):
     turned = [(name, c, s[::-1].translate(turn)) for name, c, s in new]
     write_fasta(tmp_path / "turned.fasta", turned)
     assert run("fit", tmp_path / "known.fasta", *PATTERN, "-o", tmp_path / "m.krein")[0] == 0
-    code, out, err = run("predict", tmp_path / "m.krein", tmp_path / "turned.fasta")
-    assert code == 0
-    assert {row["status"] for row in table(out)} == {"novel"}
-    assert "are they on the other strand?" in err
-    assert "strand" not in run("predict", tmp_path / "m.krein", tmp_path / "new.fasta")[2]
-    rng = np.random.default_rng(5)
-    others = [(f"x{i}", "-", "".join(rng.choice(list("ACGT"), 80))) for i in range(10)]
-    write_fasta(tmp_path / "other.fasta", others)
-    assert "strand" not in run("predict", tmp_path / "m.krein", tmp_path / "other.fasta")[2]
+
+    def predict(name, *options):
+        code, out, err = run("predict", tmp_path / "m.krein", tmp_path / name, *options)
+        assert (code, err) == (0, "")
+        return table(out)
+
+    straight, found = predict("new.fasta"), predict("turned.fasta")
+    assert {row["strand"] for row in straight} == {"+"}
+    back = [row["strand"] == "-" for row in found]
+    assert np.mean(back) > 0.8  # a third of the letters differ, and reads are short
+    for one, other, turned in zip(straight, found, back, strict=True):
+        assert not turned or other == one | {"strand": "-"}
+    for one, other in zip(straight, predict("turned.fasta", "--strand", "both"), strict=True):
+        assert other["strand"] == "-"
+        assert other["label"] == one["label"]
+    kept = predict("turned.fasta", "--strand", "plus")
+    assert {row["status"] for row in kept} == {"novel"}
+    assert "strand" not in kept[0]
+    unknown = run("predict", tmp_path / "m.krein", tmp_path / "new.fasta", "--strand", "minus")
+    assert unknown[0] == 2
 
 
 def test_many_classes_of_one_object_give_one_warning(run, tmp_path):

@@ -310,17 +310,17 @@ def test_which_objects_are_held_out(monkeypatch):
     landmarks = np.arange(1, 2000, 100)
     features = FeaturesInMemory(values, codes, weights)
     kept = values_of(features, np.arange(2000))
-    few = HeldOut.drawn(kept, landmarks)
+    few, _ = HeldOut.drawn(kept, landmarks)
     expected = np.setdiff1d(np.flatnonzero(weights), landmarks)
     np.testing.assert_array_equal(few.indices, expected)
     np.testing.assert_array_equal(few.values, values[expected])
     np.testing.assert_array_equal(few.codes, codes[expected])
     assert not few.refits
     monkeypatch.setattr("krein.estimators.firstlook.HELD_OUT_OBJECTS", 400)
-    many = HeldOut.drawn(kept, landmarks)
+    many, _ = HeldOut.drawn(kept, landmarks)
     assert abs(len(many.indices) - 400) < 5 * np.sqrt(400)
     assert set(many.indices) < set(expected)
-    most = HeldOut.drawn(kept, np.arange(1200))
+    most, _ = HeldOut.drawn(kept, np.arange(1200))
     np.testing.assert_array_equal(most.indices, np.flatnonzero(weights))
     assert most.refits
     np.testing.assert_array_equal(most.own, most.indices[:, None] == np.arange(1200))
@@ -332,13 +332,13 @@ def test_with_groups_all_objects_are_held_out_or_a_sample_of_every_class(monkeyp
     weights, groups = (np.arange(2000) % 10 > 0).astype(float), np.arange(2000) // 4 * 4
     kept = FeaturesInMemory(values, codes, weights)
     kept = values_of(kept, groups)
-    everyone = HeldOut.drawn(kept, np.arange(1, 2000, 100))
+    everyone, _ = HeldOut.drawn(kept, np.arange(1, 2000, 100))
     np.testing.assert_array_equal(everyone.indices, np.flatnonzero(weights))
     assert everyone.refits
     per_group = np.bincount(groups[everyone.indices], weights=everyone.score_weights)
     np.testing.assert_allclose(per_group[per_group > 0], 1.0)
     monkeypatch.setattr("krein.estimators.firstlook.SAMPLE_SIZE", 400)
-    some = HeldOut.drawn(kept, np.arange(1, 2000, 100))
+    some, _ = HeldOut.drawn(kept, np.arange(1, 2000, 100))
     assert abs(len(some.indices) - 400) < 5 * np.sqrt(400)
     assert (some.codes == 2).sum() == 9  # all that count
 
@@ -477,7 +477,8 @@ def test_held_out_objects_are_no_copies_of_training_objects():
     codes = np.where(rng.random(900) < 0.1, rng.integers(3, size=900), copies % 7 % 3)
     values = rng.normal(size=(900, 5))[copies]
     landmarks = np.arange(0, 300, 30)
-    sample = HeldOut.drawn(values_of(FeaturesInMemory(values, codes), copies, copies), landmarks)
+    kept = values_of(FeaturesInMemory(values, codes), copies, copies)
+    sample, _ = HeldOut.drawn(kept, landmarks)
     assert not sample.refits
     assert not np.isin(copies[sample.indices], copies[landmarks]).any()
     for fold in np.unique(sample.folds):

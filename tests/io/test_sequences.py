@@ -128,7 +128,7 @@ BROKEN = [
     ),
     ("a.fastq", b"@a\nMK\n", {}, r"line 1, sequence 'a': its third line .* truncated"),
     ("a.fastq", b">a\nMK\n", {}, r"line 1: a FASTQ record begins with '@'"),
-    ("a.fasta", b"\x28\xb5\x2f\xfd123", {}, "zstd"),
+    ("a.fasta", b"\x28\xb5\x2f\xfd123", {}, "compressed"),
 ]
 
 
@@ -288,3 +288,16 @@ def test_an_error_of_a_measure_is_located_in_the_file(tmp_path):
         .endswith("line 6, sequence 'P2': the value is nan")
     )
     assert str(chunk.located(ValueError("sequence 1 is odd"))) == f"{chunk.path}: sequence 1 is odd"
+
+
+def test_zstd_is_read_if_it_is_installed(tmp_path, monkeypatch):
+    zstd = pytest.importorskip("backports.zstd")
+    path = tmp_path / "a.fasta.zst"
+    path.write_bytes(zstd.compress(b">a\nMKV\n>b\nMKL\n"))
+    assert open_source(path).read().objects == ["MKV", "MKL"]
+    path.write_bytes(zstd.compress(b">a\nMKV\n" * 999)[:-9])
+    with pytest.raises(DataError, match="compressed file"):
+        open_source(path).read()
+    monkeypatch.setattr("krein.io.streams.zstd", None)
+    with pytest.raises(DataError, match="pip install backports"):
+        open_source(path).read()

@@ -426,6 +426,8 @@ def message_of(error: BaseException) -> str:
     """Return the message of an error; an unexpected one is named, too."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     if isinstance(error, ArithmeticError):
         return "the numbers are too large or too small to compute with; rescale the data"
     if isinstance(error, ValueError | TypeError | ImportError | OSError | RuntimeError):

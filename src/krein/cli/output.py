@@ -12,7 +12,8 @@ import stat
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from hashlib import file_digest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -20,7 +21,7 @@ import click
 
 from ..io import DataError, Source
 from ..io.source import as_number
-from ..io.streams import STDIN, atomic_write, bare_name, is_stream
+from ..io.streams import STDIN, atomic_write, bare_name, is_stream, named_writer
 from ..io.tables import JsonLines
 from .options import printable
 
@@ -178,6 +179,98 @@ def writing(path: str | None) -> Iterator[IO[str]]:
             packed.close()
 
 
+class Resumable:
+    """A file of rows that is kept under a temporary name if the command is stopped.
+
+    Next to `FILE.part`, `FILE.part.json` tells what was asked for, and how many rows and bytes are
+    complete. The next run with `resume` and the same `asked` continues there.
+    """
+
+    def __init__(self, path: str, asked: dict[str, Any], resume: bool) -> None:
+        self.path, self.asked = path, asked
+        self.part, self.note = f"{path}.part", f"{path}.part.json"
+        self.rows = self.size = 0
+        if resume:
+            self._continue()
+
+    def _continue(self) -> None:
+        try:
+            with open(self.note, encoding="utf-8") as file:
+                noted = json.load(file)
+            rows, size, asked = int(noted["rows"]), int(noted["bytes"]), dict(noted["asked"])
+            there = os.path.getsize(self.part) >= size
+        except (OSError, ValueError, KeyError, TypeError):
+            there = False
+        if not there:
+            raise DataError(f"{self.path}: there is no interrupted run to resume")
+        for name, value in self.asked.items():
+            if asked.get(name) != value:
+                raise DataError(
+                    f"{self.part}: was written with another {name}; run the command without "
+                    "--resume to start again"
+                )
+        self.rows, self.size = rows, size
+
+    @contextmanager
+    def writing(self) -> Iterator[IO[str]]:
+        """Open the file for text, at the end of its complete rows."""
+        with named_writer(self.part, self.path, "r+b" if self.rows else "wb") as raw:
+            raw.truncate(self.size)
+            raw.seek(self.size)
+            text = io.TextIOWrapper(raw, encoding="utf-8", newline="")
+            try:
+                yield text
+                text.flush()
+                os.fsync(raw.fileno())
+            except (KeyboardInterrupt, SystemExit):
+                if self.rows:
+                    warn(f"{self.rows:,} rows are kept in {self.part}; --resume continues there")
+                else:
+                    self._remove()
+                raise
+            except BaseException:
+                self._remove()
+                raise
+            finally:
+                with suppress(OSError, ValueError):
+                    text.detach()
+        os.replace(self.part, os.path.realpath(self.path))
+        os.unlink(self.note)
+
+    def _remove(self) -> None:
+        for path in (self.part, self.note):
+            with suppress(OSError):
+                os.unlink(path)
+
+    def complete(self, file: IO[str], n: int) -> None:
+        """Note that n more rows are complete."""
+        file.flush()
+        self.rows, self.size = self.rows + n, os.fstat(file.fileno()).st_size
+        noted = {"rows": self.rows, "bytes": self.size, "asked": self.asked}
+        with open(f"{self.note}.new", "w", encoding="utf-8") as new:
+            json.dump(noted, new)
+        os.replace(f"{self.note}.new", self.note)
+
+    def earlier(self, row_format: str) -> Iterator[dict[str, Any]]:
+        """Yield the rows of the interrupted run, as they were written."""
+        if not self.rows:
+            return
+        with open(self.part, "rb") as raw:
+            text = io.StringIO(raw.read(self.size).decode("utf-8"), newline="")
+        if row_format == "jsonl":
+            yield from map(json.loads, text)
+            return
+        rows = csv.DictReader(text, delimiter="\t" if row_format == "tsv" else ",")
+        for row in rows:
+            yield {name: cell or None for name, cell in row.items()}
+
+
+def fingerprint(path: str) -> str:
+    """Return a hash of the contents of a file."""
+    with open(path, "rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
 # Rows of results
 
 _SUFFIXES = {
@@ -212,6 +305,7 @@ class RowWriter:
         row_format: str,
         *,
         escape_formulas: bool = False,
+        has_header: bool = False,
     ) -> None:
         self.file, self.columns, self.row_format = file, list(columns), row_format
         self._cell = _escaped_cell if escape_formulas else as_cell
@@ -220,7 +314,7 @@ class RowWriter:
             style["delimiter"] = "\t"
         self._csv = csv.writer(file, **style)
         self._quoting = csv.writer(file, quoting=csv.QUOTE_ALL, **style)
-        self._has_header = False
+        self._has_header = has_header
 
     def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Write some rows, each with a cell for every column."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import re
 import tempfile
 import time
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from itertools import islice
 from typing import IO, Any
 
@@ -20,15 +23,18 @@ from ..core.calibration import benjamini_hochberg
 from ..core.ranks import PREFIX, find_separator, rank_code, rank_path
 from ..io import Chunk, DataError, Source
 from ..io.airr import NO_CELL, ReceptorTable
-from ..io.streams import read_lines
+from ..io.modelfile import is_model
+from ..io.streams import is_stream, read_lines
 from ..io.tables import LayoutSource, TableFile
 from . import options
 from .group import krein_command
 from .output import (
+    Resumable,
     RowWriter,
     as_cell,
     check_target,
     choose_row_format,
+    fingerprint,
     printable,
     say,
     warn,
@@ -61,10 +67,34 @@ from .predictor import (
     "novel gets a label. Rows are written after all objects have been read, because the limit is "
     "known only then.",
 )
-@click.option("--top", type=click.IntRange(2), metavar="K", help="Add the K most probable labels.")
-@options.label_ranks
+@click.option(
+    "--top",
+    type=click.IntRange(2),
+    metavar="K",
+    help="Add the next most probable labels after the runner-up, up to K labels in total.",
+)
+@click.option(
+    "--label-ranks",
+    metavar="SIGN",
+    help="Separator of labels that are paths in a taxonomy, such as '/'. A model of krein fit "
+    "knows its ranks if the sign is ';', or ',' or '|' between names with prefixes.",
+)
+@click.option(
+    "--rank-names",
+    metavar="NAMES",
+    help="Names of the ranks, separated by commas, such as domain,phylum,class. Default: by "
+    "prefixes such as g__, or else rank_1, rank_2, …",
+)
 @options.own_measure
 @options.unknown_letters
+@click.option(
+    "--strand",
+    type=click.Choice(["auto", "plus", "both"]),
+    default="auto",
+    help="How DNA and RNA are read, if the model was not fitted with --both-strands. auto turns a "
+    "sequence around if its n-grams show that it is on the other strand, at no comparison; both "
+    "compares both strands, and plus none but the given one. The column strand tells the result.",
+)
 @options.novel_below
 @click.option(
     "--sets",
@@ -113,8 +143,19 @@ from .predictor import (
     type=click.Path(),
     metavar="FILE",
     help="Also write the number of objects per label, in the format of Kraken's reports. Taxonomy "
-    "labels form a tree; with --label-ranks, an object counts at the deepest rank that is probable "
-    "enough.",
+    "labels form a tree, in which an object counts at the deepest rank that is certain enough.",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Continue a run that was stopped, after the last complete rows in the file FILE.part next "
+    "to -o FILE. MODEL, NEW and the options must be the same.",
+)
+@click.option(
+    "--sizein",
+    is_flag=True,
+    help="Count an object as often as its name says, ;size=N as vsearch writes it, in the summary "
+    "and in the Kraken report.",
 )
 @click.option(
     "--queries",
@@ -136,9 +177,10 @@ def command(
     coverage: float | None,
     top: int | None,
     label_ranks: str | None,
-    rank_above: float,
+    rank_names: str | None,
     measure: str | None,
     unknown_letters: str | None,
+    strand: str,
     novel_below: float | None,
     sets: float | None,
     fdr: float | None,
@@ -147,6 +189,8 @@ def command(
     unclassified_out: str | None,
     table_out: str | None,
     kraken_report: str | None,
+    resume: bool,
+    sizein: bool,
     n_jobs: int | None,
     **reading: Any,
 ) -> None:
@@ -157,7 +201,10 @@ def command(
     to the known ones; novel, if the object is like
     none of the classes (by the p-value in the column novelty), or of another kind and therefore not
     compared, with the reason; or unreadable, with the reason. Models that cannot recognise novel
-    objects say ok instead of known. Only objects that are known or ok count as classified. NEW is
+    objects say ok instead of known. Only objects that are known or ok count as classified.
+    If labels are paths in a taxonomy, the answer is the deepest rank whose probability is at least
+    --ambiguous-below (rank_label, rank_probability, rank); the reason tells why it is not deeper,
+    and each rank has a probability and a novelty of its own. NEW is
     read in chunks, so it may be larger than memory. Without NEW, or with -,
     standard input is read, and rows are written as objects arrive.
 
@@ -174,33 +221,63 @@ def command(
             "--coverage needs all objects before it calls any ambiguous, but --classified-out and "
             "--unclassified-out write as objects arrive: use --ambiguous-below instead"
         )
+    if is_model(new) and not is_model(model):
+        raise click.UsageError(f"MODEL comes before NEW: krein predict {new} {model}")
     targets = [output, kraken_report, classified_out, unclassified_out, table_out]
     for i, target in enumerate(targets):
         others = [other for other in targets[1:i] if other is not None]
         check_target(target, reads=(model, new), writes=[output, *others] if i else ())
-    ranks = None if label_ranks is None else (label_ranks, rank_above)
     predictor = Predictor(
         model,
         Details(
-            top or 0, ambiguous_below, novel_below, sets, evidence, ranks, selected=fdr is not None
+            top or 0,
+            ambiguous_below,
+            novel_below,
+            sets,
+            evidence,
+            label_ranks,
+            tuple(one.strip() for one in (rank_names or "").split(",") if one.strip()),
+            selected=fdr is not None,
+            strand=strand,
         ),
         n_jobs=n_jobs,
         unknown_letters=unknown_letters,
         max_size=reading["max_size"],
         measure=measure,
     )
+    if coverage is not None and predictor.taxonomy:
+        raise click.UsageError(
+            "--coverage is for plain labels: a path is answered at the deepest rank that is "
+            "certain enough; use --ambiguous-below instead"
+        )
     source = predictor.open(new, **reading)
     start = time.perf_counter()
+    chosen = choose_row_format(output, row_format, source)
+    whole = coverage is not None or fdr is not None  # rows are written after all have been read
+    copies = classified_out or unclassified_out or table_out
+    part = None
+    if output is not None and source.rereadable and not whole and not copies:
+        part = _part(model, output, predictor, source, chosen, resume)
+    if resume and part is None:
+        raise click.UsageError(
+            "--resume needs -o FILE, which is not compressed, and NEW on disk; it cannot be used "
+            "with --coverage, --fdr, --table-out, --classified-out or --unclassified-out"
+        )
     with (
         warnings_as_lines(),
         splitting(source, classified_out, unclassified_out) as splitter,
         completing(source, table_out, predictor.names[1:]) as completer,
-        writing(output) as file,
+        writing(output) if part is None else part.writing() as file,
     ):
-        chosen = choose_row_format(output, row_format, source)
-        writer = RowWriter(file, predictor.names, chosen, escape_formulas=escape_formulas)
-        counts = Counts(label_ranks or find_separator(predictor.labels))
-        found = predictor.rows(source)
+        done = 0 if part is None else part.rows
+        writer = RowWriter(
+            file, predictor.names, chosen, escape_formulas=escape_formulas, has_header=done > 0
+        )
+        separator = predictor.separator or find_separator(predictor.labels)
+        counts = Counts(separator, sizein)
+        if part is not None:
+            counts.add(part.earlier(chosen))
+        found = predictor.rows(source, done)
         if completer is not None:
             found = completer.note_lines(found)
         rows, threshold = splitter.split(found), predictor.model.ambiguous_below
@@ -208,20 +285,20 @@ def command(
             rows, threshold = _covering(rows, coverage)
         if fdr is not None:
             rows = _selecting(rows, fdr)
-        for part in rows:
-            writer.write(part)
+        for some in rows:
+            writer.write(some)
+            if part is not None:
+                part.complete(file, len(some))
             if completer is not None:
-                completer.add(part)
-            counts.add(part)
-        if predictor.on_the_other_strand(counts.by_status[NOVEL], counts.by_status.total()):
-            warn(
-                "most sequences are novel, but their reverse complements are not: are they on the "
-                "other strand? Fit the model with --both-strands, or turn the sequences around"
-            )
+                completer.add(some)
+            counts.add(some)
     if kraken_report is not None:
         with writing(kraken_report) as file:
             counts.report.write(file)
     predictor.warn_of_objects()
+    if counts.repeated:
+        first = printable(repr(counts.repeated[0]), 60)
+        warn(f"{len(counts.repeated):,} names occur again, such as {first}: rows have equal names")
     unreadable, total = counts.by_status[UNREADABLE], counts.by_status.total()
     if unreadable == total:
         raise DataError(counts.first_reason)
@@ -232,13 +309,36 @@ def command(
         warn(f"{number}: {first}{reason}")
     if output is not None:
         seconds = time.perf_counter() - start
-        say("labelled", f"{counts.classified:,} of {total:,} objects in {seconds:.1f} s", err=True)
+        ranks = [f"{counts.by_rank[name]:,} at {name}" for name in predictor.ranks[::-1]]
+        depths = f": {', '.join(ranks)}" if ranks else ""
+        labelled = f"{counts.classified:,} of {total:,} objects in {seconds:.1f} s{depths}"
+        say("labelled", labelled, err=True)
         if counts.classified < total:
             say("unlabelled", counts.describe_others(threshold), err=True)
         if fdr is not None:
             lists = f"{counts.selected['label']:,} labels, {counts.selected['novel']:,} novel"
             say("selected", f"{lists}; at most {100 * fdr:g} % errors expected in each", err=True)
         say("written", output, err=True)
+
+
+def _part(
+    model: str, output: str, predictor: Predictor, source: Source, row_format: str, resume: bool
+) -> Resumable | None:
+    """Return the file of rows that is kept if the command is stopped; None if it cannot be."""
+    if is_stream(output) or output.endswith((".gz", ".xz")):
+        return None
+    details = {name: value for name, value in asdict(predictor.details).items() if value}
+    asked = {
+        "model": fingerprint(model),
+        "input": fingerprint(source.path) if os.path.isfile(source.path) else source.path,
+        "options": json.dumps([predictor.names, details, row_format, predictor.unknown_letters]),
+    }
+    return Resumable(output, asked, resume)
+
+
+def answer_of(row: Row) -> str:
+    """Return the label of a classified object: that of the deepest certain rank, if there are."""
+    return str(row.get("rank_label", row["label"]))
 
 
 def is_classified(row: Row) -> bool:
@@ -350,7 +450,7 @@ class Splitter:
             for sequence, row in zip(chunk.objects, rows, strict=True):
                 classified = is_classified(row)
                 if (file := self.files[classified]) is not None:
-                    label = f" label={row['label']}" if classified else ""
+                    label = f" label={answer_of(row)}" if classified else ""
                     file.write(f">{row['name']}{label}\n{sequence}\n")
             return
         if chunk.lines is None:
@@ -505,12 +605,12 @@ class KrakenReport:
         self._own: Counter[Taxon] = Counter()
         self._unclassified = 0
 
-    def add(self, label: str | None) -> None:
-        """Count an object by its label, None if it is unclassified."""
+    def add(self, label: str | None, n: int = 1) -> None:
+        """Count n objects by their label, None if they are unclassified."""
         if label is None:
-            self._unclassified += 1
+            self._unclassified += n
         else:
-            self._own[tuple(rank_path(label, self.separator)) if self.separator else (label,)] += 1
+            self._own[tuple(rank_path(label, self.separator)) if self.separator else (label,)] += n
 
     def write(self, file: IO[str]) -> None:
         """Write the lines, the largest clades first."""
@@ -543,11 +643,15 @@ def _in_order(below: Counter[Taxon], parent: Taxon) -> Iterator[Taxon]:
 class Counts:
     """Counts of objects by status, and by label if they are classified."""
 
-    def __init__(self, separator: str | None = None) -> None:
+    def __init__(self, separator: str | None = None, sizein: bool = False) -> None:
+        self.sizein = sizein
         self.by_status: Counter[str] = Counter()
         self.first_reason = ""
         self.by_chance = 0  # ambiguous objects that are as near as random ones
         self.selected: Counter[str] = Counter()
+        self.by_rank: Counter[str] = Counter()
+        self.names: set[str] = set()
+        self.repeated: list[str] = []  # names that occur again
         self.report = KrakenReport(separator)
 
     @property
@@ -565,15 +669,36 @@ class Counts:
             if (n := self.by_status[status])
         )
 
-    def add(self, rows: list[Row]) -> None:
+    def add(self, rows: Iterable[Row]) -> None:
         """Count some rows."""
         for row in rows:
-            self.by_status[row["status"]] += 1
+            n = size_of_name(row["name"]) if self.sizein else 1
+            if row["name"] in self.names:
+                self.repeated.append(row["name"])
+            elif len(self.names) < MOST_NAMES:
+                self.names.add(row["name"])
+            self.by_status[row["status"]] += n
             if row["status"] == UNREADABLE:
                 self.first_reason = self.first_reason or row["reason"]
-            self.by_chance += row["status"] == AMBIGUOUS and row["reason"] is not None
+            if row["status"] == AMBIGUOUS and row["reason"] is not None:
+                self.by_chance += n
             self.selected.update((row.get("selected") or "").split("|"))
-            label = row["label"] if is_classified(row) else None
-            if "rank_label" in row and _is_compared(row):
-                label = row["rank_label"] or None
-            self.report.add(label)
+            if row.get("rank") is not None:
+                self.by_rank[row["rank"]] += n
+            self.report.add(answer_of(row) if is_classified(row) else None, n)
+
+
+MOST_NAMES = 1_000_000
+"""Names are remembered up to this number, to find those that occur again."""
+
+_SIZE = re.compile(r"(?:^|;)size=(\d{1,15})(?=;|$)")
+
+
+def size_of_name(name: str) -> int:
+    """Return how many reads a sequence stands for, as vsearch writes it into the name.
+
+    >>> size_of_name("read7;size=12"), size_of_name("size=3;ee=0.1"), size_of_name("read8")
+    (12, 3, 1)
+    """
+    found = _SIZE.search(name)
+    return 1 if found is None else int(found[1])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
-from collections.abc import Iterator
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,8 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.calibration import FOUND_BY_CHANCE
+from ..core.ranks import Rank, RankAnswers, rank_names, rank_path
+from ..core.shapes import Indices
 from ..data.dataset import NAMED, describe_foreign
 from ..io import Chunk, DataError, Source, open_source
+from ..io.streams import share_read
 from ..io.tables import JsonLines
 from ..measures import take
 from ..model.model import Comparisons, Model
@@ -27,14 +31,24 @@ from .reading import match_columns, own_measure
 CHUNK = 2048
 """Number of objects in memory at a time."""
 
+MOST_LISTED, LISTED = 20, 10
+"""A service lists the probabilities of all classes, or if there are more than 20, of the 10 most
+probable ones."""
+
 NEAREST = 3
 """Number of known objects that a service names as evidence."""
 
 KNOWN, OK, AMBIGUOUS, NOVEL, UNREADABLE = "known", "ok", "ambiguous", "novel", "unreadable"
 """Status of an object. `ok` is `known` for a model that cannot recognise novel objects."""
 
-TURNED, FEWEST_NOVEL, MOST_NOVEL = 20, 5, 0.9
-"""If at least five objects and 90 % of them are novel, up to 20 are tried on the other strand."""
+ANSWER_BYTES = 2**26
+"""Answers for sequences and strings are kept up to this size in total, for copies of them."""
+
+STRAND_OBJECTS = 1_000
+"""The strand of DNA is told from about this many known sequences."""
+
+PROTEIN_LETTERS, PROTEIN_SHARE = frozenset("EFILPQefilpq"), 0.1
+"""Letters that no code of DNA uses; a sequence with this share of them is a protein."""
 
 BY_CHANCE = "no nearer to the known objects than random objects of its size"
 """Reason for calling an object ambiguous, whatever the probability of its label."""
@@ -57,9 +71,11 @@ class Details:
     novel_below: float | None = None
     sets: float | None = None  # share of the sets of labels that contain the true one
     evidence: int | None = None  # number of nearest known objects
-    ranks: tuple[str, float] | None = None  # separator of hierarchical labels, least probability
+    ranks: str | None = None  # separator of hierarchical labels; by default, the model's own
+    rank_names: tuple[str, ...] = ()
     nested: bool = False  # for JSON: all probabilities and the evidence, each in one cell
     selected: bool = False  # the p-value of a wrong label, and a cell for the lists of the object
+    strand: str = "auto"  # of DNA: plus, both, or auto
 
 
 @dataclass(frozen=True)
@@ -71,6 +87,7 @@ class Assessed:
     assessed: NDArray[Any]  # structured, with `probabilities` and what else the model tells
     reasons: dict[int, str]  # why the others could not, by position
     foreign: dict[int, str]  # why some look unlike the training objects, by position
+    turned: set[int]  # positions of sequences that were compared on the other strand
 
 
 class Predictor:
@@ -103,14 +120,8 @@ class Predictor:
         self.details, self.unknown_letters = details, unknown_letters
         self._set_thresholds()
         self.labels = [str(label) for label in self.model.classes.tolist()]
-        self.tree: Any = None  # of hierarchical labels
-        if details.ranks is not None:
-            from ..core.ranks import Ranks
-
-            try:
-                self.tree = Ranks.of(self.labels, details.ranks[0])
-            except ValueError as error:
-                raise DataError(f"--label-ranks: {error}") from error
+        self.taxonomy = self._taxonomy()
+        self.ranks = self._rank_names()
         self.letters = letter_reader(self.model.measure, unknown_letters)
         if unknown_letters is not None and self.letters is None:
             raise click.UsageError(
@@ -118,12 +129,20 @@ class Predictor:
                 f"{self.model.measure.name}"
             )
         self.foreign: dict[str, tuple[list[str], int]] = {}  # some names and the number, by reason
-        self.novel: list[str] = []  # some sequences that are like none of the classes
+        self.strands = self._strand_detector()
+        self._kept: OrderedDict[str, Any] = OrderedDict()  # answers, for copies
         P = ("probabilities", np.float64, (len(self.labels),))
         numbers, others = ("novelty", "doubt"), ("status", "set", "why")
-        more = [*((name, float) for name in numbers), *((name, object) for name in others)]
+        more: list[Any] = [
+            *((name, float) for name in numbers),
+            *((name, object) for name in others),
+        ]
+        R = (len(self.ranks),)
+        more += [("rank_nodes", np.intp, (*R, 2)), ("rank_probabilities", float, (*R, 2))]
+        more += [("rank_unknown", float, R), ("rank_novelty", float, R)]
         self._nothing = np.empty(0, dtype=[P, *more])
-        self.names = ["name", *self._columns(self._nothing), "reason"]
+        strand = [] if self.strands is None else ["strand"]
+        self.names = ["name", *self._columns(self._nothing), *strand, "reason"]
 
     def _set_thresholds(self) -> None:
         """Pass the thresholds on to the model; refuse options that it does not support."""
@@ -147,6 +166,77 @@ class Predictor:
                     f"{option} needs a model with held-out scores: krein fit --model krein, or "
                     "--calibrate"
                 )
+
+    def _taxonomy(self) -> list[Rank]:
+        """Return the ranks of the labels; none if they are not paths."""
+        own, given = self.model.ranks, self.details.ranks
+        if given is None or (own is not None and given == own.separator):
+            return self.model.taxonomy
+        if not any(given in label for label in self.labels):
+            raise DataError(f"--label-ranks {given}: no label of the model contains {given!r}")
+        try:
+            return Rank.each(self.labels, given)
+        except ValueError as error:
+            raise DataError(f"--label-ranks: {error}") from error
+
+    @property
+    def separator(self) -> str | None:
+        """The sign between the ranks of the labels; None if they are not paths."""
+        own = self.model.ranks
+        return self.details.ranks or (None if own is None else own.separator)
+
+    @property
+    def _learned_ranks(self) -> bool:
+        """Whether the model has learned these ranks; otherwise, probabilities of classes add up."""
+        return self.taxonomy is self.model.taxonomy and bool(self.taxonomy) and self.assesses
+
+    def _rank_names(self) -> list[str]:
+        """Return the names of the ranks."""
+        if not self.taxonomy:
+            if self.details.rank_names:
+                raise DataError("--rank-names: the labels of the model are not paths; see --help")
+            return []
+        if not 0.5 < self.model.ambiguous_below <= 1:
+            raise DataError(
+                f"--ambiguous-below {self.model.ambiguous_below:g}: labels are paths in a "
+                "taxonomy, so use a number above 0.5, or two answers could be probable enough"
+            )
+        assert self.separator is not None
+        found = rank_names([rank_path(label, self.separator) for label in self.labels])
+        given = self.details.rank_names
+        if given and len(given) != len(found):
+            raise DataError(
+                f"--rank-names: {len(given)} names for {len(found)} ranks, as in {self.labels[0]!r}"
+            )
+        return list(given) or found
+
+    def _strand_detector(self) -> Any:
+        """Return what tells the strand of DNA; None if it does not matter."""
+        measure, given = self.model.measure, self.details.strand
+        if getattr(measure, "both_strands", True) or not self._compares_dna:
+            if given == "both":
+                raise click.UsageError(
+                    "--strand both is for a model of DNA that was not fitted with --both-strands"
+                )
+            return None
+        if given == "plus":
+            return None
+        from ..measures.sequences import StrandDetector
+
+        parts = [self.model.landmarks.objects]
+        if self.model.second_look is not None:
+            parts.append(self.model.second_look.objects)
+        known = [str(one) for part in parts for one in part]
+        return StrandDetector(known[:: max(1, len(known) // STRAND_OBJECTS)])
+
+    @property
+    def _compares_dna(self) -> bool:
+        measure = self.model.measure
+        if not hasattr(measure, "both_strands"):
+            return False
+        from ..measures.sequences import get_scoring
+
+        return get_scoring(measure.matrix).strands  # type: ignore[attr-defined]
 
     def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
         """Open new objects, read as the kind of objects that the model was fitted to."""
@@ -219,22 +309,21 @@ class Predictor:
                 "one with --objects"
             )
 
-    def rows(self, source: Source) -> Iterator[tuple[Chunk, list[Row]]]:
-        """Yield each chunk with its rows."""
-        with _progress() as advance:
+    def rows(self, source: Source, done: int = 0) -> Iterator[tuple[Chunk, list[Row]]]:
+        """Yield each chunk with its rows, after those of an earlier run."""
+        with _progress(source) as advance:
             for chunk in source.stream(CHUNK):
-                yield chunk, self.rows_of(chunk)
+                if chunk.first >= done:
+                    yield chunk, self.rows_of(chunk)
                 advance(len(chunk))
 
     def rows_of(self, chunk: Chunk, until: float | None = None) -> list[Row]:
         """Return the row of each object of a chunk; past `until`, raise `OutOfTime`."""
         found = self.assess(chunk, until)
-        columns, reasons = (
-            self._columns(found.assessed),
-            self._reasons(found.assessed, found.objects),
-        )
-        cells = zip(*columns.values(), reasons, strict=True)
-        answered = dict(zip(found.places, cells, strict=True))
+        columns = self._columns(found.assessed)
+        reasons = self._reasons(found.assessed, found.objects)
+        each = zip(*columns.values(), reasons, strict=True)
+        answered = dict(zip(found.places, each, strict=True))
         refused = found.foreign | found.reasons  # a foreign object may be unreadable, too
         rows = []
         for i, name in enumerate(chunk.names):
@@ -242,35 +331,69 @@ class Predictor:
                 foreign = i not in found.reasons
                 rows.append(self.row_without_label(name, refused[i], foreign))
             else:
-                rows.append(dict(zip(self.names, [name, *answered[i]], strict=True)))
-                if rows[-1]["status"] == NOVEL and len(self.novel) < TURNED:
-                    self.novel.append(chunk.objects[i])
+                cells = list(answered[i])
+                if self.strands is not None:
+                    cells.insert(-1, "-" if i in found.turned else "+")
+                rows.append(dict(zip(self.names, [name, *cells], strict=True)))
         return rows
 
     def _reasons(self, found: NDArray[Any], objects: Any) -> list[str | None]:
-        """Return the reason for objects without a hit, and for ambiguous ones that are as near to
-        known ones as random ones."""
-        if not self.assesses or not len(found):
-            return [None] * len(found)
-        if hasattr(objects, "indptr"):  # hits
-            empty = np.diff(objects.indptr) == 0
-            return [NO_HIT if one else None for one in empty.tolist()]
-        alike = (found["status"] == AMBIGUOUS) & (found["chance"] > FOUND_BY_CHANCE)
-        return [BY_CHANCE if one else None for one in alike.tolist()]
+        """Return why objects are ambiguous or novel, or why an answer is not deeper."""
+        reasons: list[str | None] = [None] * len(found)
+        if not len(found):
+            return reasons
+        if self.taxonomy:
+            reasons = self._why_not_deeper(found)
+        if self.assesses:
+            alone = [False] * len(found)
+            if hasattr(objects, "indptr"):  # hits
+                alone = (np.diff(objects.indptr) == 0).tolist()
+            alike = (found["status"] == AMBIGUOUS) & (found["chance"] > FOUND_BY_CHANCE)
+            each = zip(alone, alike.tolist(), reasons, strict=True)
+            reasons = [NO_HIT if no else BY_CHANCE if a else why for no, a, why in each]
+        return reasons
 
-    def on_the_other_strand(self, n_novel: int, n: int) -> bool:
-        """Whether most sequences are novel, but the reverse complements of some of them are not."""
-        measure = self.model.measure
-        if getattr(measure, "both_strands", True) or n_novel < max(FEWEST_NOVEL, MOST_NOVEL * n):
-            return False
-        from ..measures.sequences import NUCLEOTIDE_MATRIX, reverse_complement
+    def _answers_at_ranks(self, found: NDArray[Any]) -> RankAnswers:
+        """Return the paths of objects down the taxonomy."""
+        if self._learned_ranks:
+            names = ("rank_nodes", "rank_probabilities", "rank_unknown", "rank_novelty")
+            return RankAnswers(*(found[name] for name in names))
+        return RankAnswers.of_classes(self.taxonomy, found["probabilities"])
 
-        if measure.matrix != NUCLEOTIDE_MATRIX:  # type: ignore[attr-defined]
-            return False
-        turned = [reverse_complement(one) for one in self.novel]
-        chunk = Chunk([str(i) for i in range(len(turned))], turned, None, 0)
-        found = self.assess(chunk).assessed["status"]
-        return 2 * int((found != NOVEL).sum()) > len(turned)
+    def _depths(self, found: NDArray[Any], answers: RankAnswers) -> Indices:
+        """Return the number of ranks of each answer: those that are certain enough."""
+        depth = answers.deepest(self.model.ambiguous_below, self.model.novel_below)
+        if self.assesses and len(found):
+            depth[found["chance"] > FOUND_BY_CHANCE] = 0
+            if not self._learned_ranks:
+                depth[found["status"] == NOVEL] = 0
+        return depth
+
+    def _why_not_deeper(self, found: NDArray[Any]) -> list[str | None]:
+        """Return what is known about the rank below each answer; None if there is none below."""
+        answers = self._answers_at_ranks(found)
+        reasons: list[str | None] = []
+        for i, depth in enumerate(self._depths(found, answers).tolist()):
+            if depth == len(self.ranks) or answers.probabilities[i, depth, 0] == 0:
+                reasons.append(None)
+                continue
+            rank, below = self.ranks[depth].replace("_", " "), self.taxonomy[depth]
+            first, second = (self._name(below.nodes[k]) for k in answers.nodes[i, depth])
+            p, other = answers.probabilities[i, depth]
+            new = answers.novelty[i, depth] <= self.model.novel_below
+            if new or answers.unknown[i, depth] >= p:
+                last = self.taxonomy[depth - 1].nodes[answers.nodes[i, depth - 1, 0]]
+                reasons.append(f"new {rank} in {self._name(last)}" if depth else f"new {rank}")
+            elif other > 0:
+                reasons.append(f"{rank} undecided: {first} {p:.2f}, {second} {other:.2f}")
+            else:
+                reasons.append(f"{rank} undecided: {first} {p:.2f}")
+        return reasons
+
+    def _name(self, node: str) -> str:
+        """Return the last name of a path."""
+        assert self.separator is not None
+        return node.rpartition(self.separator)[2].strip()
 
     def row_without_label(self, name: str, reason: str, foreign: bool = False) -> Row:
         """Return the row of an object that is unreadable, or of another kind."""
@@ -293,20 +416,27 @@ class Predictor:
         cells: dict[str, list[Any]] = {}
         cells["label"], cells["probability"] = ranked(0)
         cells["runner_up"], cells["runner_up_probability"] = ranked(1)
-        for k in range(2, min(details.top, len(labels)) + 1):
+        for k in range(3, min(details.top, len(labels)) + 1):  # the second is the runner-up
             cells[f"label_{k}"], cells[f"probability_{k}"] = ranked(k - 1)
-        if details.ranks is not None:
-            nodes, p, rank = self.tree.deepest(P, details.ranks[1])
-            cells["rank_label"] = nodes
-            cells["rank_probability"], cells["rank"] = p.tolist(), rank.tolist()
+        depths = None
+        if self.taxonomy:
+            answers = self._answers_at_ranks(found)
+            depths = self._depths(found, answers)
+            cells |= self._rank_cells(answers, depths)
         if details.nested:
-            cells["probabilities"] = [dict(zip(labels, p, strict=True)) for p in P.tolist()]
+            most = len(labels) if len(labels) <= MOST_LISTED else details.top or LISTED
+            cells["probabilities"] = [
+                {labels[c]: float(p[c]) for c in classes[:most]}
+                for p, classes in zip(P, order.tolist(), strict=True)
+            ]
         if self.assesses:
             cells["status"] = found["status"].tolist()
             cells["novelty"] = found["novelty"].tolist()
         else:
             least = self.model.ambiguous_below
             cells["status"] = [AMBIGUOUS if p < least else OK for p in cells["probability"]]
+        if depths is not None:
+            cells["status"] = self._rank_status(cells["status"], depths, answers)
         if details.selected:
             cells["doubt"] = found["doubt"].tolist()
             cells["selected"] = [None] * len(P)  # known only after all objects
@@ -328,24 +458,125 @@ class Predictor:
                     ]
         return cells
 
+    def _rank_cells(self, answers: RankAnswers, depths: Indices) -> dict[str, list[Any]]:
+        """Return the columns of the deepest rank that is certain enough, and of each rank."""
+        cells: dict[str, list[Any]] = {"rank_label": [], "rank_probability": [], "rank": []}
+        for i, depth in enumerate(depths.tolist()):
+            k = depth - 1
+            node = self.taxonomy[k].nodes[answers.nodes[i, k, 0]] if depth else None
+            cells["rank_label"].append(node)
+            cells["rank_probability"].append(
+                float(answers.probabilities[i, k, 0]) if depth else None
+            )
+            cells["rank"].append(self.ranks[k] if depth else None)
+        for r, name in enumerate(self.ranks):
+            P = answers.probabilities[:, r, 0].tolist()
+            if self.details.nested:
+                names = [self.taxonomy[r].nodes[k] for k in answers.nodes[:, r, 0]]
+                p_values = answers.novelty[:, r].tolist()
+                each = zip(names, P, p_values, strict=True)
+                cells[name] = [{"label": a, "probability": p, "novelty": q} for a, p, q in each]
+                continue
+            cells[f"{name}_probability"] = P
+            if self._learned_ranks:
+                cells[f"{name}_novelty"] = answers.novelty[:, r].tolist()
+        return cells
+
+    def _rank_status(self, given: list[str], depths: Indices, answers: RankAnswers) -> list[str]:
+        """Return the status of objects: an answer at any rank is one."""
+        known = KNOWN if self.assesses else OK
+        novel = answers.novelty[:, 0] <= self.model.novel_below
+        return [
+            known if depth else NOVEL if new or status == NOVEL else AMBIGUOUS
+            for status, depth, new in zip(given, depths.tolist(), novel.tolist(), strict=True)
+        ]
+
     def assess(self, chunk: Chunk, until: float | None = None) -> Assessed:
         """Return the predictions for a chunk, and the reasons for objects without one."""
         objects, reasons = chunk.objects, dict[int, str]()
+        proteins = self._find_proteins(objects)
         if self.letters is not None:
-            objects, reasons = self.letters.read(chunk)
+            objects, reasons = self.letters.read(chunk, proteins)
         reasons |= chunk.unreadable
-        places = [i for i in range(len(chunk)) if i not in reasons]
+        refused = reasons.keys() | proteins.keys()
+        places = [i for i in range(len(chunk)) if i not in refused]
         readable = take(objects, np.array(places, dtype=np.intp))
-        foreign = self._find_foreign(readable, chunk, places)
-        found = dict(self._predictions(readable, chunk, places, until))
+        foreign = proteins | self._find_foreign(readable, chunk, places)
+        self._note_foreign(foreign, chunk)
+        found, turned = self._on_best_strand(readable, chunk, places, until)
         reasons |= {i: answer for i, answer in found.items() if isinstance(answer, str)}
         if self.unknown_letters == "fail" and reasons:
             raise DataError(reasons[min(reasons)])
-        good = [i for i in range(len(chunk)) if i not in reasons]
+        good = [i for i in places if i not in reasons]
         answers: list[Any] = [found[i] for i in good]
         assessed = np.array(answers, dtype=answers[0].dtype) if answers else self._nothing
         compared = take(objects, np.array(good, dtype=np.intp))
-        return Assessed(good, compared, assessed, reasons, foreign)
+        if turned:
+            from ..measures.sequences import reverse_complement
+
+            each = zip(good, compared, strict=True)
+            compared = [reverse_complement(x) if i in turned else x for i, x in each]
+        why = {i: f"of another kind: {text}" for i, text in foreign.items()}
+        return Assessed(good, compared, assessed, reasons, why, turned)
+
+    def _on_best_strand(
+        self, objects: Any, chunk: Chunk, places: list[int], until: float | None
+    ) -> tuple[dict[int, Any | str], set[int]]:
+        """Return the answers by position, and the positions of sequences on the other strand."""
+        if self.strands is None:
+            return dict(self._answers(objects, chunk, places, until)), set()
+        from ..measures.sequences import reverse_complement
+
+        if self.details.strand == "auto":
+            turned = {i for i, x in zip(places, objects, strict=True) if self.strands.is_turned(x)}
+            each = zip(places, objects, strict=True)
+            ahead = [reverse_complement(x) if i in turned else x for i, x in each]
+            return dict(self._answers(ahead, chunk, places, until)), turned
+        found = dict(self._answers(objects, chunk, places, until))
+        other = [reverse_complement(x) for x in objects]
+        turned = set()
+        for i, answer in self._answers(other, chunk, places, until):
+            if not isinstance(answer, str) and _is_better(answer, found[i]):
+                found[i] = answer
+                turned.add(i)
+        return found, turned
+
+    def _answers(
+        self, objects: Any, chunk: Chunk, places: list[int], until: float | None
+    ) -> Iterator[tuple[int, Any | str]]:
+        """Yield the position of each object with its prediction, or the reason why it has none.
+
+        Copies of a sequence or a string are compared once.
+        """
+        if chunk.kind not in ("sequences", "strings"):
+            yield from self._predictions(objects, chunk, places, until)
+            return
+        first: dict[str, int] = {}  # contents, and their first place among these
+        for k, one in enumerate(objects):
+            if one not in self._kept:
+                first.setdefault(one, k)
+        new = list(first.values())
+        some = [objects[k] for k in new]
+        found = dict(self._predictions(some, chunk, [places[k] for k in new], until))
+        for i, one in zip(places, objects, strict=True):
+            answer = self._kept.get(one)
+            if answer is None:
+                answer = found[places[first[one]]]
+            if isinstance(answer, str) and places[first[one]] != i:  # the reason names the place
+                (answer,) = (why for _, why in self._predictions([one], chunk, [i], until))
+            yield i, answer
+        self._keep((one, found[places[k]]) for one, k in first.items())
+
+    def _keep(self, answers: Iterator[tuple[str, Any]]) -> None:
+        """Keep answers for copies that may follow, as many as fit; the oldest are forgotten."""
+        if self.details.evidence is not None:  # explanations are large
+            return
+        size = 1 + self._nothing.dtype["probabilities"].itemsize
+        for one, answer in answers:
+            if not isinstance(answer, str):
+                self._kept[one] = answer
+        while len(self._kept) * size > ANSWER_BYTES:
+            self._kept.popitem(last=False)
 
     def _predictions(
         self, objects: Any, chunk: Chunk, places: list[int], until: float | None
@@ -381,10 +612,16 @@ class Predictor:
     def _predict(self, objects: Any, until: float | None) -> NDArray[Any]:
         """Return a structured array with `probabilities`, and with `status`, `novelty`, `set` and
         `why` if the model tells them. Each pair is compared only once."""
-        run = Comparisons(self.model.measure, self.model.symmetrize, self.n_jobs, until=until)
+        run = Comparisons(
+            self.model.measure, self.model.symmetrize, self.n_jobs, verbose=0, until=until
+        )
         if self.assesses:
             found: NDArray[Any] = self.model.assess(
-                objects, coverage=self.details.sets, evidence=self.details.evidence, run=run
+                objects,
+                coverage=self.details.sets,
+                evidence=self.details.evidence,
+                ranks=self._learned_ranks,
+                run=run,
             )
             return found
         P = self.model.predict_proba(objects, run)
@@ -392,15 +629,29 @@ class Predictor:
         plain["probabilities"] = P
         return plain
 
+    def _find_proteins(self, objects: Any) -> dict[int, str]:
+        """Return the positions of proteins among sequences that are to be compared as DNA."""
+        if self.letters is None or not self.letters.alphabet.nucleotides:
+            return {}
+        return {
+            i: "letters of proteins"
+            for i, one in enumerate(objects)
+            if isinstance(one, str)
+            and sum(map(one.count, PROTEIN_LETTERS)) >= max(1, PROTEIN_SHARE * len(one))
+        }
+
     def _find_foreign(self, objects: Any, chunk: Chunk, places: list[int]) -> dict[int, str]:
-        """Return why objects look unlike the training objects; keep names for one warning."""
+        """Return why objects look unlike the training objects, by position."""
         profile = self.model.profile
         foreign = {} if profile is None else profile.foreign(objects)
-        for why, rows in foreign.items():
+        return {places[i]: why for why, rows in foreign.items() for i in rows}
+
+    def _note_foreign(self, foreign: dict[int, str], chunk: Chunk) -> None:
+        """Keep some names of foreign objects for one warning."""
+        for i, why in sorted(foreign.items()):
             names, n = self.foreign.get(why, ([], 0))
-            more = [printable(chunk.names[places[i]], 30) for i in rows[: NAMED - len(names)]]
-            self.foreign[why] = (names + more, n + len(rows))
-        return {places[i]: f"of another kind: {why}" for why, rows in foreign.items() for i in rows}
+            more = [printable(chunk.names[i], 30)] if n < NAMED else []
+            self.foreign[why] = (names + more, n + 1)
 
     def warn_of_objects(self) -> None:
         """Warn once about sequences with letters that are not scored, or that look foreign."""
@@ -408,6 +659,15 @@ class Predictor:
             warn(describe_foreign(self.foreign))
         if self.letters is not None and self.letters.n_changed:
             warn(str(self.letters))
+
+
+def _is_better(answer: Any, other: Any) -> bool:
+    """Whether an answer is for an object that is nearer to known ones, or else more certain."""
+    if isinstance(other, str):
+        return True
+    fields = ["novelty"] if "novelty" in answer.dtype.names else []
+    own, its = ([one[f] for f in fields] + [one["probabilities"].max()] for one in (answer, other))
+    return bool(own > its)
 
 
 def _known_object(near: Any) -> dict[str, Any]:
@@ -444,14 +704,17 @@ class LetterReader:
         self.changes: Counter[str] = Counter()
         self.n_changed = 0
 
-    def read(self, chunk: Chunk) -> tuple[list[Any], dict[int, str]]:
-        """Return the sequences in the letters that are scored, and why some are skipped."""
+    def read(self, chunk: Chunk, others: Collection[int] = ()) -> tuple[list[Any], dict[int, str]]:
+        """Return the sequences in the letters that are scored, and why some are skipped.
+
+        Those at the positions `others` are left as they are.
+        """
         from ..measures.sequences import UnreadableSequence
 
         objects, reasons = list(chunk.objects), dict[int, str]()
         for i, given in enumerate(objects):
             changes: Counter[str] = Counter()
-            if isinstance(given, str):
+            if isinstance(given, str) and i not in others:
                 try:
                     objects[i] = self.alphabet.read(given, self.policy, changes)
                 except UnreadableSequence as error:
@@ -481,22 +744,74 @@ def letter_reader(measure: Any, policy: str | None) -> LetterReader | None:
     return LetterReader(measure.matrix, policy)
 
 
-@contextmanager
-def _progress() -> Iterator[Any]:
-    """Show the number of objects on standard error, if it is a terminal."""
-    if not sys.stderr.isatty() or sys.stdout.isatty():
-        yield lambda n: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+EVERY = 30.0
+"""Seconds between two lines about progress, if standard error is not a terminal."""
 
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.completed:,} objects"),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
+
+@contextmanager
+def _progress(source: Source) -> Iterator[Callable[[int], None]]:
+    """Show on standard error how much of a file has been read, and how long the rest will take.
+
+    On a terminal it is a bar, unless rows are shown there, and otherwise a line now and then.
+    """
+    if sys.stderr.isatty() and not sys.stdout.isatty():
+        with _bar(source) as advance:
+            yield advance
+        return
+    start = last = time.monotonic()
+    n = 0
+
+    def tell(more: int) -> None:
+        nonlocal last, n
+        n, now = n + more, time.monotonic()
+        if now - last < EVERY:
+            return
+        last, share = now, share_read(source.path)
+        text = f"{n:,} objects"
+        if share:
+            left = (now - start) * (1 - share) / share
+            text += f", {100 * share:.0f} % of {source.shown}, about {in_words(left)} left"
+        click.echo(f"krein: {printable(text, 300)}", err=True)
+
+    yield tell if not sys.stderr.isatty() else lambda _: None
+
+
+def in_words(seconds: float) -> str:
+    """Return a duration for a person.
+
+    >>> in_words(42), in_words(720), in_words(9000)
+    ('42 s', '12 min', '2.5 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+@contextmanager
+def _bar(source: Source) -> Iterator[Callable[[int], None]]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        ProgressColumn,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
     )
-    with bar:
-        task = bar.add_task("", total=None)
-        yield lambda n: bar.advance(task, n)
+
+    columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.fields[n]:,} objects")]
+    columns += [BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()]
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, n=0)
+        n = 0
+
+        def advance(more: int) -> None:
+            nonlocal n
+            n += more
+            share = share_read(source.path)
+            if share is not None:
+                bar.update(task, total=1.0, completed=share)
+            bar.update(task, n=n)
+
+        yield advance

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax
 
 from ..core.calibration import Family, Priors, fit_temperature
 from ..core.cascade import FewClasses, fit_pool
@@ -20,6 +22,7 @@ from ..core.pcvm.left_out import left_out_scores
 from ..core.pcvm.rows import BasisFunction, Features, Rows
 from ..core.pcvm.training import POWERS as PCVM_POWERS
 from ..core.pcvm.training import PCVMFamily, both_scores, fit_landmarks
+from ..core.ranks import Relatives
 from ..core.shapes import Array, Codes, Indices, Mask
 from ..core.space import POWERS
 from ..data.dataset import uniform_keys
@@ -64,6 +67,9 @@ CALIBRATION_SCORES = 2_000_000
 
 BASIS_FUNCTIONS = dict(zip(POWERS, PCVM_POWERS, strict=True))
 """PCVM's basis function for each power of a dissimilarity."""
+
+ROUNDING = 1e-9
+"""A class of which no larger share is left has no objects left."""
 
 _SEED = 0
 
@@ -117,8 +123,8 @@ class HeldOut:
     refits: bool  # whether models are refitted without each fold; else, scores have a closed form
 
     @classmethod
-    def drawn(cls, kept: Values, landmarks: Indices) -> HeldOut:
-        """Draw the held-out objects.
+    def drawn(cls, kept: Values, landmarks: Indices) -> tuple[HeldOut, HeldOut]:
+        """Draw the held-out objects; also return those drawn that are alone in their class.
 
         They are neither landmarks nor copies of one, because a landmark is compared with itself,
         which no new object is. If most objects are, or if groups contain more than copies, models
@@ -159,7 +165,32 @@ class HeldOut:
                 UserWarning,
                 stacklevel=2,
             )
-        return found if refits else found.at(found.scored)
+        if refits:
+            return found, found.at(np.zeros(len(indices), dtype=bool))
+        pairs = of * kept.n_classes + codes
+        _, place = np.unique(pairs, return_inverse=True)
+        left = everyone[codes] - totals_of(place, weights_of(weights, len(codes)))[place]
+        return found.at(found.scored), found.at(left <= ROUNDING * everyone[codes])
+
+    def joined(self, other: HeldOut) -> HeldOut:
+        """Return these objects and others."""
+        parts: dict[str, Any] = {}
+        for name in (field.name for field in fields(self)):
+            mine, its = getattr(self, name), getattr(other, name)
+            parts[name] = np.concatenate([mine, its]) if isinstance(mine, np.ndarray) else mine
+        return HeldOut(**parts)
+
+    def relatives(self, kept: Values) -> Relatives:
+        """Return the objects that are held out with each of these, and these themselves."""
+        order = np.argsort(kept.groups, kind="stable")
+        ends = [
+            np.searchsorted(kept.groups, self.groups, side, order) for side in ("left", "right")
+        ]
+        lengths = ends[1] - ends[0]
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        offset = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        members = order[ends[0][rows] + offset]
+        return Relatives(rows, kept.rows.y[members].astype(np.intp), kept.numbers(members))
 
     @property
     def scored(self) -> Mask:
@@ -287,6 +318,20 @@ def fit_heads(
     heads[0], scores[0] = with_class_sizes(heads[0], scores[0], sample, kept)
     log_proba = [head.to_log_proba(each) for head, each in zip(heads, scores, strict=True)]
     return heads, log_proba
+
+
+def without_own_class(log_proba: Array, codes: Codes) -> Array:
+    """Return log-probabilities (n, C) of objects that are alone in their class, without that class.
+
+    What such an object adds to a model is its class: it does not deviate from its own mean.
+    """
+    found = log_proba.copy()
+    rows = np.arange(len(codes))
+    found[rows, codes] = -np.inf
+    worst = np.where(np.isfinite(found), found, np.inf).min(axis=1, initial=np.inf)
+    found[rows, codes] = np.where(np.isfinite(worst), worst, 0.0)
+    scaled_to_one: Array = log_softmax(found, axis=1)
+    return scaled_to_one
 
 
 def with_copies(kept: Values) -> Array:

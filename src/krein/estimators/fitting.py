@@ -364,7 +364,14 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         """
         return self._fitted().novelty(*self._new(X))
 
-    def assess(self, X: Any, *, coverage: float | None = None, evidence: int | None = None) -> Any:
+    def assess(
+        self,
+        X: Any,
+        *,
+        coverage: float | None = None,
+        evidence: int | None = None,
+        ranks: bool = False,
+    ) -> Any:
         """Return the label, probabilities, novelty and status of each object, in one pass.
 
         The status is "novel" if the novelty p-value is at most `novel_below`, otherwise "ambiguous"
@@ -403,7 +410,7 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
             model, **{name: getattr(self, name, getattr(model, name)) for name in named}
         )
         X, run = self._new(X)
-        return model.assess(X, coverage=coverage, evidence=evidence, run=run)
+        return model.assess(X, coverage=coverage, evidence=evidence, ranks=ranks, run=run)
 
     def predict_set(self, X: Any, coverage: float = 0.9, *, by_class: bool = True) -> Any:
         """Return which labels cannot be ruled out: a Boolean array (n, C), in the order of

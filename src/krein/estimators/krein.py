@@ -7,6 +7,7 @@ an object needs no further look.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Self
 
@@ -19,6 +20,7 @@ from ..core.cascade import Cascade, Worth, head_worth, look_worth
 from ..core.evidence import VOTERS, Evidence, Neighbours, apart_from, nearest_landmarks
 from ..core.gaussian import FisherFamily
 from ..core.moments import weights_of
+from ..core.ranks import RankPool, Seen, find_separator
 from ..core.shapes import COUNT, Array, Indices
 from ..core.space import Signature, signed_eigen
 from ..data.dataset import (
@@ -37,7 +39,15 @@ from ..measures import Measure, get_measure, take
 from ..measures.precomputed import GraphRows
 from ..model.heads import Head
 from ..model.model import Comparisons, Model, SecondLook
-from .firstlook import HeldOut, Values, calibrated, fit_heads, worthwhile_heads
+from .firstlook import (
+    HeldOut,
+    Values,
+    calibrated,
+    fit_heads,
+    totals_of,
+    without_own_class,
+    worthwhile_heads,
+)
 from .fitting import Classifier, LandmarkChoice, all_or_nothing, mean_values, values_of
 from .hits import Objects, learn_from_hits
 from .lookzero import FeatureFit, fit_features
@@ -330,26 +340,35 @@ class KreinClassifier(Classifier):
     ) -> None:
         """Fit the heads, and learn the cascade from what all looks tell about held-out objects."""
         landmarks, kind, m = choice.landmarks, run.measure.kind, len(choice.landmarks.indices)
-        sample = HeldOut.drawn(kept, landmarks.indices)
+        sample, alone = HeldOut.drawn(kept, landmarks.indices)
+        separator = self._separator(data)
+        if separator is None:
+            alone = alone.at(np.zeros(len(alone.codes), dtype=bool))
         with progress(None, "fitting models", self.verbose, unit=""):
             heads, opinions = fit_heads(choice, kept, sample, priors, left_out)
         sample = sample.at(sample.scored)
         codes, weights, n_seen = sample.codes, sample.score_weights, sample.number
         names = [name for name in ("ikfd", "ikqd", "pcvm") if name not in left_out]
         taken, terms, costs, value_heads = ["first look"], [opinions], [float(m)], heads
-        features = self._features(data, run, kept, sample.indices)
+        own = [head.to_log_proba(head.scores(alone.values, None)) for head in heads]
+        lonely = [[without_own_class(one, alone.codes) for one in own]]
+        features = self._features(data, run, kept, np.union1d(sample.indices, alone.indices))
         if features is not None:
             scores = features.scores_of(sample.indices)
             zero = calibrated(features.head, scores, sample)
             heads, names = [zero, *heads], ["features", *names]
             terms, costs = [[zero.to_log_proba(scores)], *terms], [0.0, *costs]
+            lonely.insert(0, [zero.to_log_proba(features.scores_of(alone.indices))])
             taken = ["look zero", *taken]
         opinions = [term for look in terms for term in look]
-        second, near, sizes = self._second_look(
-            data, run, choice, kept, sample, opinions, value_heads, features
+        second, nearest, sizes = self._second_look(
+            data, run, choice, kept, sample, alone, opinions, value_heads, features
         )
+        n, near = len(codes), nearest.at(np.arange(len(codes)))
         if second is not None:
-            terms.append(second.evidence.terms(near, kept.n_classes))
+            found = second.evidence.terms(nearest, kept.n_classes)
+            terms.append([term[:n] for term in found])
+            lonely.append([term[n:] for term in found])
             costs.append(float(second.known.n_candidates))
             taken.append("second look")
         budget = np.inf if self.max_comparisons is None else self.max_comparisons
@@ -376,6 +395,9 @@ class KreinClassifier(Classifier):
             self.ambiguous_below,
             self.novel_below,
         )
+        if separator is not None and n:
+            ranks = learn_ranks(separator, model, kept, sample, alone, terms, lonely, nearest)
+            model = replace(model, ranks=ranks)
         self.model_ = compared_with_random(model, run)
         self.dropped_heads_ = tuple(map(": ".join, left_out.items()))
         self.worth_ = None
@@ -385,6 +407,11 @@ class KreinClassifier(Classifier):
             self.worth_ = Worth(heads_worth, looks)
         eigenvalues = signed_eigen(kept.moments.gram(), choice.space.signs).values
         self._set_fit(choice, choice.space, eigenvalues, run.counter)
+
+    def _separator(self, data: Dataset) -> str | None:
+        """Return the sign between the ranks of the labels; None if they are no paths."""
+        classes = data.survey().classes.tolist()
+        return find_separator(classes) if isinstance(classes[0], str) else None
 
     def fit_hits(
         self,
@@ -513,19 +540,22 @@ class KreinClassifier(Classifier):
         choice: LandmarkChoice,
         kept: Values,
         sample: HeldOut,
+        alone: HeldOut,
         opinions: list[Array],
         value_heads: list[Head],
         features: FeatureFit | None,
     ) -> tuple[SecondLook | None, Neighbours, Array | None]:
         """Compare held-out objects with their candidates, and learn what their labels tell.
 
-        Also returns the neighbours of the held-out objects, and the logarithms of their sizes.
+        Also returns the neighbours of the held-out objects, and of those that are alone in their
+        class, and the logarithms of the sizes of the former.
         """
+        n, everyone = len(sample.codes), sample.joined(alone)
         measure, landmarks, k = run.measure, choice.landmarks, self.neighbours
         if k is None:
             k = min(max(len(landmarks.indices) // 2, FEWEST), MOST)
         nearest = nearest_landmarks(
-            apart_from(sample.values, measure.kind, sample.own), landmarks.codes
+            apart_from(everyone.values, measure.kind, everyone.own), landmarks.codes
         )
         if not k and measure.accepts != "objects":
             return None, nearest, None
@@ -533,24 +563,67 @@ class KreinClassifier(Classifier):
         def points_of(indices: Indices) -> Points:
             return no_points(len(indices)) if features is None else features.points_of(indices)
 
-        wanted, known = np.union1d(sample.indices, landmarks.indices), None
+        wanted, known = np.union1d(everyone.indices, landmarks.indices), None
         if k:
             known = choose_known_objects(
                 kept, landmarks.indices, k, self.max_kept, value_heads, points_of
             )
             wanted = np.union1d(known.indices, wanted)
         objects = data.take(wanted, measure).objects
-        rows = np.searchsorted(wanted, sample.indices)
-        sizes = log_sizes(measure, take(objects, rows)) if len(rows) else None
+        rows = np.searchsorted(wanted, everyone.indices)
+        sizes = log_sizes(measure, take(objects, rows[:n])) if n else None
         if known is None or not measure.comparable(objects):
             return None, nearest, sizes
         own = np.searchsorted(wanted, known.indices)
         points = no_points(len(rows))
         if features is not None:
-            points = features.held_out_points(sample.indices)
+            points = features.held_out_points(everyone.indices)
         near = look_at_held_out(
-            known, sample, points, run.pairs(objects), rows, own, landmarks.codes, kept.groups
+            known, everyone, points, run.pairs(objects), rows, own, landmarks.codes, kept.groups
         )
-        evidence = Evidence.learn(opinions, sample.codes, near, sample.score_weights, sample.number)
+        evidence = Evidence.learn(
+            opinions, sample.codes, near.at(np.arange(n)), sample.score_weights, sample.number
+        )
         objects = measure.keep(take(objects, own), known.indices, data.survey().n_objects)
         return SecondLook(known, evidence, None, objects), near, sizes
+
+
+def learn_ranks(
+    separator: str,
+    model: Model,
+    kept: Values,
+    sample: HeldOut,
+    alone: HeldOut,
+    terms: list[list[Array]],
+    lonely: list[list[Array]],
+    nearest: Neighbours,
+) -> RankPool:
+    """Learn the ranks of labels that are paths from held-out objects.
+
+    `terms` are what the looks tell about the `sample`, `lonely` about objects that are `alone` in
+    their class, and `nearest` are the neighbours of both.
+    """
+    joined = [
+        [np.concatenate(pair) for pair in zip(*both, strict=True)]
+        for both in zip(terms, lonely, strict=True)
+    ]
+    everyone, n = sample.joined(alone), len(sample.codes) + len(alone.codes)
+    _, depth = model.cascade.run(n, kept.n_classes, lambda k, rows: [t[rows] for t in joined[k]])
+    evidence = None if model.second_look is None else model.second_look.evidence
+    assert evidence is None or isinstance(evidence, Evidence)
+    seen, so_far = [], list[Array]()
+    for added, name in zip(joined, model.look_names, strict=True):
+        near = nearest if name == "second look" else None
+        so_far = so_far if near is not None else [*so_far, *added]
+        seen.append(Seen(np.arange(n), so_far, near))
+    return RankPool.learn(
+        model.classes.tolist(),
+        separator,
+        totals_of(kept.rows.y, kept.numbers(), kept.n_classes),
+        seen,
+        evidence,
+        everyone.codes,
+        depth,
+        everyone.relatives(kept),
+        everyone.score_weights,
+    )

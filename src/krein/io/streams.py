@@ -3,8 +3,8 @@
 Every reader takes its bytes from here. A few bytes of a compressed file can expand to gigabytes,
 and a line need never end, so the sizes that a file claims are checked against limits before memory
 is allocated; `max_size` raises the limits for larger objects. Compression is recognised by the
-first bytes, not by the name: gzip, xz and bzip2 are supported. Text is UTF-8, with or without a
-byte order mark.
+first bytes, not by the name: gzip, xz and bzip2 are supported, and zstd if its package is
+installed. Text is UTF-8, with or without a byte order mark.
 """
 
 from __future__ import annotations
@@ -22,13 +22,18 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Generic, TypeVar
 
 from ..compare.cache import remove_stale, temporary_path
 from ..wording import parameter
+
+zstd: Any = None
+with suppress(ImportError):
+    zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 
 def quoted(text: str, longest: int = 40) -> str:
@@ -139,7 +144,8 @@ LONGEST = 65_536
 _MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
 _SUFFIXES = (".gz", ".xz", ".bz2", ".zst")
 
-UNPACKING_ERRORS = (EOFError, zlib.error, lzma.LZMAError, OSError)
+_ZSTD_ERROR: type[Exception] = EOFError if zstd is None else zstd.ZstdError
+UNPACKING_ERRORS = (EOFError, zlib.error, lzma.LZMAError, _ZSTD_ERROR, OSError)
 """Errors that are raised while a damaged file is decompressed."""
 
 
@@ -212,11 +218,30 @@ def open_bytes(path: str) -> Iterator[IO[bytes]]:
                     close_stream(path)
         else:
             with open(path, "rb") as raw:
-                yield _unpacked(raw, path)
+                _open_files[path] = raw
+                try:
+                    yield _unpacked(raw, path)
+                finally:
+                    _open_files[path] = None
     except UNPACKING_ERRORS as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # an error of the operating system
         raise _damaged(path, error) from error
+
+
+_open_files: dict[str, IO[bytes] | None] = {}
+"""Files that are being read, or None for those that were read to the end."""
+
+
+def share_read(path: str) -> float | None:
+    """Return the share of a file on disk that has been read; None if it is not read as bytes."""
+    if path not in _open_files:
+        return None
+    raw = _open_files[path]
+    try:
+        return 1.0 if raw is None else raw.tell() / max(os.path.getsize(path), 1)
+    except ValueError:  # it has just been closed
+        return 1.0
 
 
 class _PutBack(io.RawIOBase):
@@ -322,11 +347,14 @@ def _damaged(path: str, error: Exception, after: str = "") -> DataError:
 def _unpacked(raw: Any, path: str) -> Any:
     start = raw.peek(6)[:6]
     kind = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
-    if kind == "zstd":
+    if kind == "zstd" and zstd is None:
         raise DataError(
-            f"{shown(path)}: is compressed with zstd, which is not supported; use gzip, xz or bzip2"
+            f"{shown(path)}: is compressed with zstd: pip install backports.zstd, or use gzip, xz "
+            "or bzip2"
         )
-    return raw if kind is None else {"gzip": gzip, "xz": lzma, "bzip2": bz2}[kind].open(raw)
+    if kind is None:
+        return raw
+    return {"gzip": gzip, "xz": lzma, "bzip2": bz2, "zstd": zstd}[kind].open(raw)
 
 
 def read_lines(path: str, max_size: int | None = None) -> Iterator[str]:
@@ -338,7 +366,7 @@ def read_lines(path: str, max_size: int | None = None) -> Iterator[str]:
     line, limit, total = 0, record_limit(max_size), 0
     try:
         with open_bytes(path) as file:
-            packed = isinstance(file, gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File)
+            packed = not isinstance(file, io.BufferedReader)
             most = array_limit(path, max_size, TEXT_RATIO) if packed else None
             while text := file.readline(limit + 1):
                 line += 1
@@ -475,7 +503,8 @@ class _NamedFile(io.FileIO):
             raise
 
 
-def _writer(path: str, target: str | os.PathLike[str], mode: str) -> BinaryIO:
+def named_writer(path: str, target: str | os.PathLike[str], mode: str) -> BinaryIO:
+    """Open a file for writing; errors name the file `target`."""
     raw = _NamedFile(path, mode)
     raw.target = target
     return io.BufferedWriter(raw)
@@ -490,7 +519,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     cannot be replaced, and are written to directly.
     """
     if is_stream(path):
-        with _writer(os.fspath(path), path, "wb") as file:
+        with named_writer(os.fspath(path), path, "wb") as file:
             yield file
         return
     target = Path(os.path.realpath(path))
@@ -498,7 +527,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     # do not include the name itself, which may have the maximum length already
     temporary = temporary_path(target.parent, PREFIX, SUFFIX)
     try:
-        with _writer(os.fspath(temporary), path, "xb") as file:
+        with named_writer(os.fspath(temporary), path, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -75,14 +75,14 @@ class LettersWarning(UserWarning):
         if self.part:
             return (
                 "some letters of these sequences are not scored; they were replaced or left out; "
-                "unknown_letters='fail' refuses such sequences"
+                f"{measure_parameter('unknown_letters', 'fail')} refuses such sequences"
             )
         counts = ", ".join(f"{done}: {count:,}" for done, count in self.letters.items())
         n = sum(self.letters.values())
         return (
             f"{n:,} letter{'s' * (n > 1)} in {self.sequences:,} of {self.total:,} sequences "
             f"{'are' if n > 1 else 'is'} not scored, and replaced or left out ({counts}); "
-            "unknown_letters='fail' refuses such sequences"
+            f"{measure_parameter('unknown_letters', 'fail')} refuses such sequences"
         )
 
 
@@ -182,6 +182,85 @@ def reverse_complement(sequence: str) -> str:
     'YCGTT'
     """
     return sequence.translate(_COMPLEMENT)[::-1]
+
+
+STRAND_LETTERS = 8
+"""Length of the n-grams that tell the strands of DNA apart."""
+
+STRAND_EVIDENCE = 1.0
+"""A sequence is taken to be on the other strand if its score is so many times what n-grams with
+random signs would give. All 935 reads of 16S genes of 100 letters or more are told apart with any
+value up to 4; a sequence unlike all known ones may be turned, which does not matter."""
+
+ONE_STRAND = 0.95
+"""If a smaller share of known sequences agree on a strand, they are on both."""
+
+
+class StrandDetector:
+    """Tells whether DNA is on the strand of known sequences, by its n-grams, without a comparison.
+
+    With counts m_w of n-grams in the known sequences, and w′ the reverse complement of w, the score
+    of a sequence is Σ_w log((m_w + 1)/(m_w′ + 1)): positive on their strand, negative on the other.
+
+    Examples
+    --------
+    >>> from krein.measures.sequences import StrandDetector, reverse_complement
+    >>> known = ["ACGGATTCAGGACCTTGAAC", "ACGGATTCAGGTCCTTGAAC", "ACGGATTCAGGACCTAGAAC"]
+    >>> detector = StrandDetector(known)
+    >>> new = "ACGGATTCAGGACCTTGATT"
+    >>> detector.is_turned(new), detector.is_turned(reverse_complement(new))
+    (False, True)
+    """
+
+    def __init__(self, known: Sequence[str]) -> None:
+        counts = [_ngram_counts(half) for half in (known[::2], known[1::2])]
+        self.odds = _strand_odds(counts[0] + counts[1])
+        self.one_strand = True
+        if len(known) >= 4:  # each half is judged by the other
+            odds = [_strand_odds(one) for one in counts[::-1]]
+            agree = [float(odds[i % 2][_ngram_codes(one)].sum()) > 0 for i, one in enumerate(known)]
+            self.one_strand = sum(agree) >= ONE_STRAND * len(agree)
+
+    def is_turned(self, sequence: str) -> bool:
+        """Whether a sequence is on the other strand; never if known ones are on both."""
+        odds = self.odds[_ngram_codes(sequence)]
+        return self.one_strand and odds.sum() < -STRAND_EVIDENCE * np.sqrt(np.square(odds).sum())
+
+
+_DIGITS = np.full(256, 4, dtype=np.int64)
+_DIGITS[np.frombuffer(b"ACGTUacgtu", dtype=np.uint8)] = [0, 1, 2, 3, 3] * 2
+
+
+def _ngram_codes(sequence: str) -> NDArray[np.int64]:
+    """Return the n-grams of a sequence as numbers below 4^n; those with other letters are left out.
+
+    >>> _ngram_codes("AAAAAAAACNG").tolist()
+    [0, 1]
+    """
+    n, digits = STRAND_LETTERS, _DIGITS[np.frombuffer(sequence.encode("latin-1", "replace"), "u1")]
+    if len(digits) < n:
+        return np.empty(0, dtype=np.int64)
+    windows = np.lib.stride_tricks.sliding_window_view(digits, n)
+    good = (windows < 4).all(axis=1)
+    return windows[good] @ (4 ** np.arange(n - 1, -1, -1))
+
+
+def _ngram_counts(known: Sequence[str]) -> Array:
+    """Return how often each n-gram (4^n,) occurs."""
+    codes = [_ngram_codes(one) for one in known]
+    return np.bincount(
+        np.concatenate([*codes, np.empty(0, dtype=np.int64)]), minlength=4**STRAND_LETTERS
+    ).astype(np.float64)
+
+
+def _strand_odds(counts: Array) -> Array:
+    """Return log((m_w + 1)/(m_w′ + 1)) of each n-gram (4^n,)."""
+    turned, rest = np.zeros(len(counts), dtype=np.int64), np.arange(len(counts))
+    for _ in range(STRAND_LETTERS):
+        rest, digit = np.divmod(rest, 4)
+        turned = 4 * turned + 3 - digit
+    found: Array = np.log1p(counts) - np.log1p(counts[turned])
+    return found
 
 
 class Scoring(NamedTuple):

@@ -28,6 +28,7 @@ from ..core.candidates import KnownObjects, Points, no_points
 from ..core.cascade import Cascade
 from ..core.evidence import FAR, Evidence, Neighbours, nearest_landmarks, squared
 from ..core.hits import HitEvidence, KnownHits
+from ..core.ranks import Rank, RankAnswers, RankPool, Seen
 from ..core.shapes import CODE, COUNT, ROW, SHARE, Array, Codes, Indices, Within
 from ..core.space import Embedding, LandmarkSpace
 from ..data.dataset import Chunk, LandmarkColumns, ObjectProfile, log_sizes
@@ -126,6 +127,7 @@ class Answer:
     near: Neighbours | None  # the nearest known objects, if all were compared with candidates
     candidates: Indices  # (n, k), among the known objects
     foreign: Indices  # positions of objects of another kind
+    seen: tuple[Seen, ...] = ()  # what each look tells about those it answers, if ranks need it
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,8 @@ class Model:
     """Names of the columns, if the objects are vectors from a data frame."""
     ambiguous_below: Annotated[float, SHARE] = 0.8
     novel_below: Annotated[float, SHARE] = 0.01
+    ranks: RankPool | None = None
+    """If labels are paths in a taxonomy: what was learned about each rank."""
 
     # -- answers ----------------------------------------------------------------------------------
 
@@ -287,12 +291,14 @@ class Model:
         *,
         coverage: float | None = None,
         evidence: int | None = None,
+        ranks: bool = False,
         run: Comparisons | None = None,
     ) -> Any:
         """Return label, probabilities, p-values and status of each object, in one pass.
 
-        The result is a structured array; `coverage` adds the field `set`, and `evidence` the field
-        `why`, the result of `explain` with this many known objects.
+        The result is a structured array; `coverage` adds the field `set`, `evidence` the field
+        `why`, the result of `explain` with this many known objects, and `ranks` the fields of
+        `RankAnswers`: `rank_nodes`, `rank_probabilities`, `rank_unknown` and `rank_novelty`.
         """
         self._reference()
         C = len(self.classes)
@@ -312,6 +318,12 @@ class Model:
         if evidence is not None:
             fields.append(("why", object))
             evidence = _checked_number(evidence)
+        if ranks:
+            if self.ranks is None:
+                raise ValueError("this model has no ranks: its labels are not paths in a taxonomy")
+            R = len(self.taxonomy)
+            fields += [("rank_nodes", np.intp, (R, 2)), ("rank_probabilities", np.float64, (R, 2))]
+            fields += [("rank_unknown", np.float64, (R,)), ("rank_novelty", np.float64, (R,))]
         dtype = np.dtype(fields)
         assess = partial(self._assess, dtype, coverage, evidence)
         return self._map(X, assess, (), dtype, run, compare_all=True)
@@ -358,6 +370,7 @@ class Model:
             near,
             looks.candidates,
             foreign,
+            () if self.ranks is None else looks.seen(rows, depth),
         )
 
     @property
@@ -534,7 +547,25 @@ class Model:
             found["set"] = self._sets(coverage, True, answer)
         if evidence is not None:
             found["why"] = self._explain(evidence, answer)
+        if "rank_nodes" in (dtype.names or ()):
+            ranks = self.rank_answers(answer)
+            found["rank_nodes"], found["rank_probabilities"] = ranks.nodes, ranks.probabilities
+            found["rank_unknown"], found["rank_novelty"] = ranks.unknown, ranks.novelty
         return found
+
+    def rank_answers(self, answer: Answer) -> RankAnswers:
+        """Return the path of each object down the taxonomy."""
+        assert self.ranks is not None
+        evidence = None if self.second_look is None else self.second_look.evidence
+        assert evidence is None or isinstance(evidence, Evidence)  # hits have no ranks
+        return self.ranks.answers(self.taxonomy, len(answer.depth), answer.seen, evidence)
+
+    @cached_property
+    def taxonomy(self) -> list[Rank]:
+        """The ranks of the labels; none if they are not paths."""
+        if self.ranks is None:
+            return []
+        return Rank.each(self.classes.tolist(), self.ranks.separator)
 
     def _explain(self, n: int, answer: Answer) -> NDArray[Any]:
         order = np.argsort(-answer.unbounded, axis=1, kind="stable")
@@ -647,6 +678,10 @@ class Model:
             raise ValueError(f"it does not return {len(self.classes)} probabilities per object")
         if any(np.isnan(each).any() for each in found):
             raise ValueError("it returns probabilities that are not numbers")
+        if self.ranks is not None:
+            if self.hits is not None:
+                raise ValueError("it has ranks, which hits do not tell about")
+            self.ranks.check(len(self.taxonomy), [len(look.weights) for look in self.cascade.looks])
 
 
 class _Looks:
@@ -677,10 +712,36 @@ class _Looks:
         self.candidates = np.zeros((n, n_found), dtype=np.intp)
         self.near: Neighbours | None = None  # of all objects, if all are compared
         self.compared = False
+        self.taken: list[tuple[Indices, list[Array]]] = []
+        self.taken_near: Neighbours | None = None  # of the objects that got the second look
 
     def terms(self, k: int, rows: Indices) -> list[Array]:
         """Take look k at some objects."""
-        return self.steps[k](rows)
+        found = self.steps[k](rows)
+        if self.model.ranks is not None:
+            self.taken.append((rows, found))
+        return found
+
+    def seen(self, places: Indices, depth: Indices) -> tuple[Seen, ...]:
+        """Return what each look, and those before it, tell about the objects that it answers.
+
+        `places` are those of the objects of the chunk among all, and `depth` is that of all.
+        """
+        found = []
+        for k in range(len(self.model.look_names)):
+            rows = np.flatnonzero(depth[places] == k)
+            terms, near = list[Array](), None
+            for taken, (own, added) in enumerate(self.taken[: k + 1]):
+                at = np.searchsorted(own, rows)
+                if self.model.look_names[taken] != "second look":
+                    terms += [term[at] for term in added]
+                elif self.taken_near is not None:
+                    near = self.taken_near.at(at)
+            if len(rows):
+                found.append(Seen(places[rows], terms, near))
+            else:
+                found.append(Seen(rows, []))
+        return tuple(found)
 
     def compare_all(self) -> None:
         """Compare all objects with the landmarks and with their candidates."""
@@ -720,6 +781,7 @@ class _Looks:
         second = self.model.second_look
         assert second is not None
         near = self._compare_with_candidates(rows) if self.near is None else self.near.at(rows)
+        self.taken_near = near
         return second.evidence.terms(near, len(self.model.classes))
 
     def _compare_with_candidates(self, rows: Indices) -> Neighbours:
