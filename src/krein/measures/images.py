@@ -11,6 +11,7 @@ from scipy.ndimage import gaussian_filter1d
 
 from .alignments import Pictures, SideBySide
 from .base import Array, Measure, Objects, RefusedObject, as_numbers, as_stack, unframed
+from .features import FeatureMap, Gradients
 
 DEFORMATIONS = ("shift-x", "shift-y", "scale", "rotate", "stretch", "shear", "thicken")
 
@@ -126,6 +127,13 @@ class Tangent(Measure):
             row, y, x = np.argwhere(~np.isfinite(images))[0]
             raise RefusedObject("image", row, f"contains {images[row, y, x]} at pixel ({y}, {x})")
         return images
+
+    def feature_map(
+        self, contents: Objects, rng: np.random.Generator, *, nearest: bool = False
+    ) -> tuple[FeatureMap, Any] | None:
+        """Return histograms of gradients."""
+        found = Gradients.fit(contents)
+        return found, found(contents)
 
     def check_alike(self, A: Objects, B: Objects) -> None:
         """Raise an error if the images have different sizes."""
