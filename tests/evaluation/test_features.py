@@ -10,8 +10,8 @@ from krein import IKFD, KreinClassifier
 from krein.compare import open_pairs
 from krein.estimators import MODELS, ModelFamily
 from krein.evaluation import evaluate, plan
-from krein.evaluation.baselines import FeatureBaseline, feature_kind
-from krein.measures import get_measure
+from krein.evaluation.baselines import FeatureBaseline, have_features
+from krein.evaluation.store import PairStore, Shared
 from krein.measures.features import Convolutions
 from krein.model import ESTIMATORS
 
@@ -34,17 +34,31 @@ def waves(n, rng=RNG, lengths=(60, 60)):
 
 def test_features_depend_on_the_kind_of_object():
     images = RNG.normal(size=(6, 8, 8))
-    for measure, objects, kind in (
-        ("levenshtein", WORDS, "strings"),
-        ("smith-waterman", ["ACD", "MKV"], "strings"),
-        ("rbf", images[:, 0], "vectors"),
-        ("tangent", images, "vectors"),
-        ("dtw", waves(4), "series"),
-        ("hausdorff", [images[0], images[1][:5]], None),
-        ("precomputed", np.eye(4), None),
-        (lambda a, b: float(len(a & b)), [{1}, {2}, {3}], None),
+    for measure, objects, known in (
+        ("levenshtein", WORDS, True),
+        ("smith-waterman", ["ACD", "MKV"], True),
+        ("rbf", images[:, 0], True),
+        ("tangent", images, True),
+        ("dtw", waves(4), True),
+        ("numeric-edit", waves(4), True),
+        ("hausdorff", [images[0], images[1][:5]], False),
+        ("precomputed", np.eye(4), False),
+        (lambda a, b: float(len(a & b)), [{1}, {2}, {3}], False),
     ):
-        assert feature_kind(open_pairs(measure, objects)) == kind, measure
+        assert have_features(open_pairs(measure, objects)) == known, measure
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_the_baseline_is_look_zero(copies):
+    """The same head and temperature as in a classifier that holds out the same objects."""
+    X, y = WORDS * copies, np.tile(np.arange(120) % 2, copies)
+    pairs = open_pairs("levenshtein", X)
+    shared = Shared(PairStore(pairs))
+    found = FeatureBaseline(shared, X, 0).fit(np.arange(len(X)), y)
+    clf = KreinClassifier("levenshtein", landmarks=np.arange(100)).fit(X, y)
+    zero = clf.model_.look_zero
+    np.testing.assert_array_equal(found.head_.weights, zero.weights)
+    assert found.head_.temperature == pytest.approx(zero.temperature)
 
 
 def test_strings_are_classified_without_comparisons():
@@ -111,7 +125,8 @@ def test_held_out_series_do_not_affect_the_fit():
     others = [1e3 * s[:, None] + 50 for s in waves(20, lengths=(300, 300))]
     P = []
     for objects in (series, series[:40] + others):
-        model = FeatureBaseline(get_measure("dtw"), objects, "series", 0)
+        shared = Shared(PairStore(open_pairs("dtw", objects)))
+        model = FeatureBaseline(shared, objects, 0)
         P.append(model.fit(train, LABELS[:40]).predict_proba(train))
     np.testing.assert_array_equal(*P)
 
@@ -128,7 +143,7 @@ def test_without_features_it_is_left_out_or_refused():
     y = np.arange(40) % 2
     found = evaluate(S + S.T, y, measure="precomputed", folds=2)
     assert list(found.models) == ["krein", "knn"]
-    with pytest.raises(ValueError, match="'features' needs strings, vectors or series"):
+    with pytest.raises(ValueError, match="'features' needs strings, series, images"):
         evaluate(S + S.T, y, ["features"], measure="precomputed", folds=2)
 
 

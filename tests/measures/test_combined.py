@@ -18,7 +18,7 @@ from krein.measures import Combined, PairError, RefusedObject, get_measure
 from krein.measures.alignments import Letters, Numbers, Parts
 from krein.measures.base import fingerprint
 from krein.measures.combined import parse_parts
-from krein.measures.features import feature_map
+from krein.measures.features import NGrams, RecordFeatures
 
 N = 60
 
@@ -276,8 +276,44 @@ def test_the_parts_are_shown_one_below_the_other(people):
     assert total == pytest.approx(by_hand(X[0], X[3]), rel=1e-12)
 
 
-def test_records_have_no_features(people):
-    assert feature_map(people, people.check(table()[0]), np.random.default_rng(0)) is None
+def test_records_have_the_features_of_their_parts(people):
+    X, _ = table(30)
+    objects = people.contents(people.check(X))
+    features, F = people.feature_map(objects, np.random.default_rng(0))
+    assert features.names == ("name", "birthday")  # numbers have none
+    expected = [NGrams.fit_transform(objects.of(name)) for name in features.names]
+    beside = np.hstack([own.toarray() for _, own in expected]) / np.sqrt(2)
+    np.testing.assert_allclose(F.toarray(), beside)
+    np.testing.assert_allclose(features(objects).toarray(), beside)
+    place, groups = np.array([3, 7]), np.arange(30) // 2
+    held = [grams.held_out(own, place, groups).toarray() for grams, own in expected]
+    found = features.held_out(F, place, groups).toarray()
+    np.testing.assert_allclose(found, np.hstack(held) / np.sqrt(2))
+    folded = features.folded(F)
+    np.testing.assert_allclose(folded @ folded.T, (F @ F.T).toarray(), atol=0.2)
+    slope = np.random.default_rng(1).normal(size=features.n_features)
+    told = features.shares(objects[4], slope)
+    np.testing.assert_allclose(told.parts.sum(), F[[4]] @ slope)
+    names = {told.describe(k)[0].partition(": ")[0] for k in range(len(told.parts))}
+    assert names == {"name", "birthday"}
+
+
+def test_numbers_alone_have_no_features():
+    measure = Combined({"age": "euclidean", "place": ("euclidean", ["lat", "lon"])})
+    objects = measure.check([{"age": 1, "lat": 2.0, "lon": 3.0}] * 3)
+    assert measure.feature_map(measure.contents(objects), np.random.default_rng(0)) is None
+
+
+def test_features_of_records_are_stored(people, tmp_path):
+    X, y = table(60)
+    clf = krein.KreinClassifier(people, n_landmarks=6).fit(X, y)
+    assert isinstance(clf.model_.look_zero.features, RecordFeatures)
+    clf.save(tmp_path / "m.krein")
+    again = krein.load(tmp_path / "m.krein", only_model=True)
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    why = clf.explain(X[:3])[1]
+    total = why.baseline + why.contributions.sum() + why.from_features + why.evidence
+    assert abs(total - why.score) < 1e-9 * (1 + np.abs(why.contributions).sum())
 
 
 def test_a_text_describes_the_parts():

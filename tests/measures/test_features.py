@@ -16,9 +16,10 @@ from krein.measures.features import (
     Convolutions,
     Gradients,
     NGrams,
-    feature_map,
     suitable_length,
 )
+from krein.measures.sequences import reverse_complement
+from krein.measures.series import DTW
 
 WORDS = ["house", "mouse", "horse", "haus", "maus", "ross", "ßü", "a", "house"]
 
@@ -270,24 +271,52 @@ def test_gradients_by_their_definition():
     assert np.isfinite(G(np.zeros((1, 9, 12)))).all()
 
 
+class Slow(DTW):
+    """A measure of the user's own, between series."""
+
+
 @pytest.mark.parametrize(
-    ("name", "objects", "kind"),
+    ("measure", "objects", "kind"),
     [
         ("levenshtein", ["ab", "ba"], NGrams),
+        (lambda a, b: len(a) + len(b), ["ab", "ba"], NGrams),
         ("dtw", [np.zeros((9, 1)), np.ones((9, 1))], Convolutions),
+        ("numeric-edit", [np.zeros((9, 1)), np.ones((9, 1))], Convolutions),
+        (Slow(), [np.zeros((9, 1)), np.ones((9, 1))], Convolutions),
         ("tangent", np.eye(8)[None].repeat(2, axis=0), Gradients),
         ("manhattan", np.eye(3), type(None)),
         ("hausdorff", [np.zeros((2, 2))], type(None)),
         ("precomputed", np.eye(3), type(None)),
     ],
 )
-def test_each_kind_of_object_has_its_features(name, objects, kind):
-    found = feature_map(get_measure(name), objects, np.random.default_rng(0))
+def test_a_measure_supplies_the_features_of_its_objects(measure, objects, kind):
+    found = get_measure(measure).feature_map(objects, np.random.default_rng(0))
     if found is None:
         assert kind is type(None)
         return
     features, F = found
     assert type(features) is kind
+    assert F.shape == (2, features.n_features)
     again = features(objects)
     dense = [one if isinstance(one, np.ndarray) else one.toarray() for one in (F, again)]
     np.testing.assert_array_equal(*dense)
+
+
+@pytest.mark.parametrize("nearest", [False, True])
+def test_both_strands_have_the_same_features(nearest):
+    rng = np.random.default_rng(0)
+    X = ["".join(rng.choice(list("ACGT"), n)) for n in rng.integers(30, 60, 20)]
+    params = {"matrix": "NUC.4.4", "both_strands": True}
+    measure = get_measure("smith-waterman", params)
+    grams, F = measure.feature_map(X, rng, nearest=nearest)
+    others = [reverse_complement(x) for x in X]
+    np.testing.assert_array_equal(grams(others).toarray(), F.toarray())
+    np.testing.assert_array_equal(measure.content_keys(X), measure.content_keys(others))
+    # counted together, one strand after the other
+    plain = replace(grams, both_strands=False)
+    counts = [next(plain._counts(some)).toarray() for some in (X, others)]
+    np.testing.assert_array_equal(next(grams._counts(X)).toarray(), counts[0] + counts[1])
+    slope = rng.normal(size=grams.n_features)
+    one, other = grams.shares(X[0], slope), grams.shares(others[0], slope)
+    np.testing.assert_allclose(one.along, other.along[::-1], atol=1e-12)
+    np.testing.assert_allclose(one.along.sum(), one.parts.sum(), atol=1e-12)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -32,11 +31,12 @@ from ..core.cascade import FewClasses, fit_pool
 from ..core.evidence import BANDWIDTHS
 from ..core.moments import weights_of
 from ..core.shapes import Array, Codes, Indices, Mask
-from ..data.dataset import Dataset, uniform_keys
+from ..data.dataset import Dataset, first_equal, uniform_keys
 from ..measures import Measure, take
-from ..measures.features import Convolutions, FeatureMap, NGrams, feature_map
+from ..measures.features import FeatureMap, NGrams
 from ..model.heads import FeatureHead, LookZero, NeighbourHead, SearchSpace, log_class_sizes
-from .fitting import dealt_in_turn
+from .firstlook import HELD_OUT_OBJECTS
+from .fitting import dealt_in_turn, shares_of_groups
 
 FEATURE_OBJECTS = 100_000
 """The head learns from at most about this many objects."""
@@ -73,13 +73,13 @@ class FeatureFit:
     """The head of the features, held-out scores of some objects, and where all can be searched."""
 
     head: LookZero
-    held_out: Indices  # (n,): the objects that were held out, ascending
     scores: Array  # (n, C)
-    data: Dataset
-    measure: Measure
-    learned: Indices  # (N,): the objects that the head learned from, ascending
     points: Points  # (N, r)
     new_points: Points  # (n, r): of the held-out objects, as if they were new
+    held_out: Indices  # (n,): the objects that were held out, ascending
+    learned: Indices  # (N,): the objects that the head learned from, ascending
+    data: Dataset
+    measure: Measure
 
     def scores_of(self, indices: Indices) -> Array:
         """Return the held-out scores of some of these objects."""
@@ -157,8 +157,7 @@ def fit_features(
 
     `codes`, `weights` and `groups` are those of all objects, and `held_out` the rows that need
     held-out scores. Objects of one group are held out together. `wanted` is "auto" or a classifier.
-    No pair is compared. Objects are learned from in the order of their contents, so that results do
-    not depend on the order of the rows.
+    No pair is compared.
     """
     if measure.accepts == "values":
         return None
@@ -167,37 +166,80 @@ def fit_features(
     if len(rows) > FEATURE_OBJECTS:
         drawn = uniform_keys(_SEED, rows) < FEATURE_OBJECTS / len(rows)
         rows = np.union1d(rows[drawn], held_out)
-    objects = measure.contents(data.take(rows, measure).objects)
-    if objects is None:
-        return None
-    order = _order(objects, codes[rows])
-    place = np.empty(len(rows), dtype=np.intp)
-    place[order] = np.arange(len(rows))
-    place = place[np.searchsorted(rows, held_out)]
-    rows = rows[order]
-    objects, y, w, groups = take(objects, order), codes[rows], w[rows], groups[rows]
-    if not _can_be_held_out(y, place, groups):
-        return None
-    found: tuple[LookZero, Array] | None
-    points, new_points = no_points(len(rows)), no_points(len(place))
-    if wanted != "auto":
-        found = _of_classifier(wanted, measure, objects, y, w, n_classes, place, groups)
-    else:
-        many = n_classes > MOST_CLASSES
-        mapped = feature_map(measure, objects, np.random.default_rng(0), nearest=many)
-        if mapped is None:
-            return None
-        features, F = mapped
-        space = search_space(features, F)
-        H = features.held_out(F, place, groups)
-        points, new_points = space.points(features, F), space.points(features, H)
-        learn = _neighbours if many else _regression
-        found = learn(features, F, H, y, w, n_classes, place, groups, space)
+    objects = data.take(rows, measure).objects
+    place = np.searchsorted(rows, held_out)
+    found = _learned(measure, objects, codes[rows], w[rows], n_classes, place, groups[rows], wanted)
+    return None if found is None else FeatureFit(*found, held_out, rows, data, measure)
+
+
+def fit_alone(
+    measure: Measure, objects: Any, codes: Codes, n_classes: int, wanted: Any = "auto"
+) -> LookZero | None:
+    """Return look zero as a classifier of its own, calibrated; None if there are no features.
+
+    Copies are held out together.
+    """
+    N = len(codes)
+    keys = measure.content_keys(objects).astype(np.int64)
+    groups, place = first_equal(keys), np.arange(N)
+    if N > HELD_OUT_OBJECTS:
+        place = np.flatnonzero(uniform_keys(_SEED, keys) < HELD_OUT_OBJECTS / N)
+    found = _learned(measure, objects, codes, np.ones(N), n_classes, place, groups, wanted)
     if found is None:
         return None
-    back = np.argsort(rows)
-    head, scores = found
-    return FeatureFit(head, held_out, scores, data, measure, rows[back], points[back], new_points)
+    head, scores, _, _ = found
+    n_groups = np.bincount(np.unique(np.column_stack([codes, groups]), axis=0)[:, 0])
+    several = n_groups[codes[place]] > 1  # the only group of a class cannot be held out
+    scores, place = scores[several], place[several]
+    shares = shares_of_groups(groups[place], None)
+    temperature = fit_temperature(scores, codes[place], head.to_log_proba, shares)
+    return replace(head, temperature=temperature)  # type: ignore[type-var]
+
+
+Learned = tuple[LookZero, Array, Points, Points]
+"""A head, the scores (n, C) of held-out objects, the points (N, r) of all objects, and those (n, r)
+of the held-out ones as if they were new."""
+
+
+def _learned(
+    measure: Measure,
+    objects: Any,
+    codes: Codes,
+    weights: Array,
+    n_classes: int,
+    place: Indices,
+    groups: Indices,
+    wanted: Any,
+) -> Learned | None:
+    """Learn from objects in the order of their contents, so that the order of rows is irrelevant.
+
+    It is that of a hash: in alphabetical order, folds would divide each word from its inflections,
+    and held-out scores would be too good.
+    """
+    contents = measure.contents(objects)
+    if contents is None or len(codes) == 0:
+        return None
+    order = np.lexsort([codes, measure.content_keys(objects)])
+    back = np.argsort(order)
+    contents, place = take(contents, order), back[place]
+    y, w, groups = codes[order], weights[order], groups[order]
+    if not _can_be_held_out(y, place, groups):
+        return None
+    if wanted != "auto":
+        head, scores = _of_classifier(wanted, measure, contents, y, w, n_classes, place, groups)
+        return head, scores, no_points(len(y)), no_points(len(place))
+    many = n_classes > MOST_CLASSES
+    mapped = measure.feature_map(contents, np.random.default_rng(0), nearest=many)
+    if mapped is None:
+        return None
+    features, F = mapped
+    space = search_space(features, F)
+    H = features.held_out(F, place, groups)
+    learn = _neighbours if many else _regression
+    found = learn(features, F, H, y, w, n_classes, place, groups, space)
+    if found is None:
+        return None
+    return *found, space.points(features, F)[back], space.points(features, H)
 
 
 def _regression(
@@ -216,14 +258,12 @@ def _regression(
     F (N, D) are the features of all objects, and H (n, D) those of the held-out ones, as if they
     were new.
     """
-    # rows of length 1, so that the strengths mean the same
-    unit = 1 / np.sqrt(F.shape[1]) if isinstance(features, Convolutions) else 1.0
-    G, turned = _coordinates(F * unit)
+    G, turned = _coordinates(F)
     folds, scores = _folds(codes, place, groups), np.zeros((len(place), n_classes))
 
     def fitted(some: Mask) -> tuple[Array, Array]:
         V, b = _logistic(G[some], codes[some], weights[some], n_classes)
-        return unit * turned(V), b
+        return turned(V), b
 
     for fold in range(int(folds.max(initial=-1)) + 1):
         held = folds == fold
@@ -251,26 +291,6 @@ def _coordinates(F: Any) -> tuple[Any, Callable[[Array], Array]]:
 
 JITTER = 1e-6
 """Added to the squared length of a row, because some rows depend on others."""
-
-
-def _order(objects: Any, codes: Codes) -> Indices:
-    """Return an order of objects that depends on their contents and classes alone.
-
-    It is that of a hash: in alphabetical order, folds would divide each word from its inflections,
-    and held-out scores would be too good.
-    """
-    keys = [blake2b(_bytes(one), digest_size=16).digest() for one in objects]
-    found = sorted(range(len(keys)), key=lambda i: (keys[i], codes[i]))
-    return np.array(found, dtype=np.intp)
-
-
-def _bytes(one: Any) -> bytes:
-    if isinstance(one, str):
-        return one.encode("utf-8", "surrogatepass")
-    if isinstance(one, bytes):
-        return one
-    array = np.asarray(one)
-    return array.tobytes() if array.dtype != object else repr(one).encode()
 
 
 def _of_classifier(

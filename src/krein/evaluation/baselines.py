@@ -3,20 +3,13 @@
 Each is fitted to training objects, given by their indices in a store of pairs, and predicts for new
 ones. They are not public estimators, but a standard of comparison for the library's own.
 
-`FeatureBaseline` makes no comparisons, so it shows whether a measure is worth its comparisons. It
-uses the objects' own features, by kind of object:
-
-    strings, sequences   counts of character n-grams (TF-IDF), logistic regression
-    vectors, images      gradient boosting on histograms of the numbers
-    series               random convolutions (Dempster et al. 2020), logistic regression
-
-Sets, precomputed values and other objects have no such features.
+`FeatureBaseline` makes no comparisons, so it shows whether a measure is worth its comparisons: it
+is look zero alone, or gradient boosting for vectors.
 """
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +17,9 @@ from numpy.typing import NDArray
 from ..compare import Pairs
 from ..core.shapes import Array, Indices
 from ..core.space import LandmarkCentre, correct
+from ..estimators.lookzero import fit_alone
 from ..landmarks import get_rule, select_landmarks
 from ..measures import Measure, take
-from ..measures.features import Convolutions
 from .heldout import log_losses
 from .store import columns
 
@@ -199,128 +192,67 @@ class LandmarkLogistic(Baseline):
 
 # Features that need no comparisons
 
-FeatureKind = Literal["strings", "vectors", "series"]
-
-SERIES = ("dtw", "erp", "msm", "numeric-edit")
-"""Measures whose objects are series."""
-
-SHORT = 50
-"""Up to this mean length, strings are divided into n-grams of up to four characters; beyond it,
-three."""
-
-VOCABULARY = 100_000
-STRENGTHS = (1.0, 10.0, 100.0)
-"""Candidate values of C, the inverse strength of the penalty of logistic regression."""
-
-
-def feature_kind(pairs: Pairs) -> FeatureKind | None:
-    """Return the kind of features that the objects have; None if they have none."""
-    objects = pairs.objects
-    if pairs.measure.accepts == "values":
-        return None
-    if pairs.measure.name in SERIES:
-        return "series"
-    if isinstance(objects, np.ndarray) and objects.dtype.kind in "biuf" and objects.ndim > 1:
-        return "vectors"
-    if len(objects) and all(isinstance(item, str) for item in objects):
-        return "strings"
-    return None
-
 
 class FeatureBaseline(Baseline):
-    """A classifier on the contents of the objects, without comparisons."""
+    """Look zero alone: a classifier of the objects themselves, without comparisons.
+
+    Vectors have no look zero; they are classified by gradient boosting.
+    """
 
     comparisons_to_fit_ = 0
     comparisons_ = 0.0
-    titles: dict[FeatureKind, str] = {  # noqa: RUF012 - read only
-        "strings": "character n-grams with logistic regression, no comparisons",
-        "vectors": "gradient boosting on the vectors, no comparisons",
-        "series": "random convolutions with logistic regression, no comparisons",
-    }
+    title = "features of the objects (look zero), no comparisons"
 
-    def __init__(
-        self, measure: Measure, objects: Any, kind: FeatureKind, random_state: int
-    ) -> None:
+    def __init__(self, measure: Measure, objects: Any, random_state: int) -> None:
         super().__init__(measure)
-        self.kind, self.random_state, self.title = kind, random_state, self.titles[kind]
-        self.contents: Any = list(objects)
-        if kind == "vectors":
-            self.contents = np.asarray(objects, dtype=np.float64).reshape(len(objects), -1)
+        self.random_state = random_state
         self.landmarks_ = np.empty(0, dtype=np.intp)
+        self.vectors_: Array | None = None
+        if are_vectors(objects):
+            self.vectors_ = np.asarray(objects, dtype=np.float64)
+            self.title = "gradient boosting on the vectors, no comparisons"
 
     def fit(self, X: Indices, y: NDArray[Any]) -> Self:
         """Fit to the contents of training objects; nothing is learned from any others."""
-        seed = self.random_state
-        if self.kind == "series":
-            rng = np.random.default_rng(seed)
-            self.convolutions_ = Convolutions.fit(take(self.contents, X), rng)
-        features = self._features(X)
-        if self.kind == "vectors":
-            from sklearn.ensemble import HistGradientBoostingClassifier
-
-            # a tenth is held out for early stopping, if every class can spare one
-            enough = bool(np.unique(y, return_counts=True)[1].min() >= 10)
-            model = HistGradientBoostingClassifier(
-                max_iter=300 if enough else 100, early_stopping=enough, random_state=seed
-            )
-        else:
-            model = _logistic(self.kind, features, y, seed)
-        self.model_ = _fit(model, features, y)
+        if self.vectors_ is not None:
+            self.model_ = _boosted(self.vectors_[X], y, self.random_state)
+            return self
+        classes, codes = np.unique(y, return_inverse=True)
+        self.head_ = fit_alone(self.measure, X, codes, len(classes))
         return self
 
     def predict_proba(self, X: Indices) -> Array:
         """Return probabilities."""
-        return np.asarray(self.model_.predict_proba(self._features(X)))
-
-    def _features(self, X: Indices) -> Any:
-        contents = take(self.contents, X)
-        return self.convolutions_(contents) if self.kind == "series" else contents
-
-
-def _logistic(kind: FeatureKind, objects: Any, y: NDArray[Any], seed: int) -> Any:
-    """Return logistic regression with the C that minimises the log-loss on a held-out fifth."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import StratifiedShuffleSplit
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    if kind == "series":
-        # scale C so that it has the same effect on 1,000 standardised columns as on unit rows
-        features, unit = StandardScaler(), 1000
-    else:
-        longest = 4 if np.mean([len(text) for text in objects]) <= SHORT else 3
-        features, unit = TfidfVectorizer(
-            analyzer="char", ngram_range=(1, longest), lowercase=False, preprocessor=_bounded,
-            sublinear_tf=True, max_features=VOCABULARY,
-        ), 1  # fmt: skip
-
-    def model(C: float) -> Any:
-        return make_pipeline(features, LogisticRegression(C=C / unit, max_iter=300, tol=1e-3))
-
-    classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
-    if counts.min() < 2 or 0.2 * len(y) < len(classes):
-        return model(10.0)
-    cut = StratifiedShuffleSplit(1, test_size=0.2, random_state=seed)
-    train, test = next(cut.split(codes, codes))
-    losses = []
-    for C in STRENGTHS:
-        fitted = _fit(model(C), take(objects, train), y[train])
-        losses.append(log_losses(fitted.predict_proba(take(objects, test)), codes[test]).mean())
-    return model(STRENGTHS[int(np.argmin(losses))])
+        if self.vectors_ is not None:
+            return np.asarray(self.model_.predict_proba(self.vectors_[X]))
+        assert self.head_ is not None
+        scores, _ = self.head_.look(self.measure.contents(X))
+        return np.exp(self.head_.to_log_proba(scores))
 
 
-def _bounded(text: str) -> str:
-    """Return the text with markers at both ends, so that n-grams there can be recognised."""
-    return f"\x02{text}\x03"
+def have_features(pairs: Pairs) -> bool:
+    """Whether objects can be classified without comparisons."""
+    contents = pairs.measure.contents(pairs.objects)
+    if contents is None:
+        return False
+    some = take(contents, np.arange(min(len(contents), 2)))
+    found = pairs.measure.feature_map(some, np.random.default_rng(0))
+    return found is not None or are_vectors(pairs.objects)
 
 
-def _fit(model: Any, objects: Any, y: NDArray[Any]) -> Any:
-    from sklearn.exceptions import ConvergenceWarning
+def are_vectors(objects: Any) -> bool:
+    """Whether objects are the rows of a matrix of numbers."""
+    return isinstance(objects, np.ndarray) and objects.dtype.kind in "biuf" and objects.ndim == 2
+
+
+def _boosted(vectors: Array, y: NDArray[Any], seed: int) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
     from threadpoolctl import threadpool_limits
 
-    # one thread: on a busy machine, OpenMP threads wait for each other
-    with warnings.catch_warnings(), threadpool_limits(1):
-        # a few more steps would not change the figures
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(objects, y)
+    # a tenth is held out for early stopping, if every class can spare one
+    enough = bool(np.unique(y, return_counts=True)[1].min() >= 10)
+    model = HistGradientBoostingClassifier(
+        max_iter=300 if enough else 100, early_stopping=enough, random_state=seed
+    )
+    with threadpool_limits(1):  # on a busy machine, OpenMP threads wait for each other
+        return model.fit(vectors, y)

@@ -24,7 +24,7 @@ from .baselines import (
     FeatureBaseline,
     LandmarkLogistic,
     NearestNeighbours,
-    feature_kind,
+    have_features,
 )
 from .groups import find_groups, groups_per_class, number_groups, split_folds
 
@@ -167,7 +167,7 @@ def name_models(
     """Return the models that are asked for: a name of `AVAILABLE`, or an estimator, for each name
     in the report."""
     if models is None:
-        models = [name for name in DEFAULT if name != "features" or feature_kind(pairs)]
+        models = [name for name in DEFAULT if name != "features" or have_features(pairs)]
     if not isinstance(models, Mapping):
         listed = [models] if isinstance(models, str) else list(models)
         models = {name: name for name in listed}
@@ -178,10 +178,10 @@ def name_models(
     for model in models.values():
         if isinstance(model, str) and model not in AVAILABLE:
             raise ValueError(f"unknown model {model!r}; choose from {', '.join(AVAILABLE)}")
-        if model == "features" and feature_kind(pairs) is None:
+        if model == "features" and not have_features(pairs):
             raise ValueError(
-                "the model 'features' needs strings, vectors or series; these objects or values "
-                "have no features: leave it out"
+                "the model 'features' needs strings, series, images, records or vectors; these "
+                "objects or values have no features: leave it out"
             )
     return {str(name): model for name, model in models.items()}
 
@@ -225,9 +225,7 @@ def _by_name(name: str, pairs: Pairs, measure: Any, settings: dict[str, Any]) ->
         return NearestNeighbours(measure)
     if name == "logistic":
         return LandmarkLogistic(measure, landmarks or "stratified", settings["n_landmarks"], seed)
-    kind = feature_kind(pairs)
-    assert kind is not None
-    return FeatureBaseline(measure, pairs.objects, kind, seed)
+    return FeatureBaseline(measure, pairs.objects, seed)
 
 
 def fresh(model: Classifier) -> Classifier:

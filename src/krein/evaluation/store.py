@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..compare.pairs import TRIANGLE_ROWS, Indices, Pairs
 from ..measures import take
 from ..measures.base import Array, Measure, Objects
+from ..measures.features import FeatureMap
 
 
 class PairStore:
@@ -191,6 +192,16 @@ class Shared(Measure):
         if self.store.given:
             return None
         return pairs.measure.contents(take(pairs.objects, np.asarray(objects)))
+
+    def feature_map(
+        self, contents: Objects, rng: np.random.Generator, *, nearest: bool = False
+    ) -> tuple[FeatureMap, Any] | None:
+        """Return the features that suit the measure behind the store."""
+        return self.store.pairs.measure.feature_map(contents, rng, nearest=nearest)
+
+    def as_given(self, contents: Objects) -> Objects:
+        """Return the objects in the form in which they were given."""
+        return self.store.pairs.measure.as_given(contents)
 
     def content_keys(self, objects: Objects, first: int = 0) -> NDArray[np.uint64]:
         """Return the keys of the objects themselves, as for a model without a store."""

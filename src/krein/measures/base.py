@@ -46,6 +46,7 @@ from numpy.typing import NDArray
 
 from ..wording import parameter
 from .alignments import SideBySide, in_words
+from .features import FeatureMap, NGrams
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -699,9 +700,21 @@ class Measure(ABC):
     def contents(self, objects: Objects) -> Objects | None:
         """Return the objects themselves, whose features tell more than their values.
 
-        None if there are only values, or if equal objects may have different features.
+        None if there are only values.
         """
         return None if self.accepts == "values" else objects
+
+    def feature_map(
+        self, contents: Objects, rng: np.random.Generator, *, nearest: bool = False
+    ) -> tuple[FeatureMap, Any] | None:
+        """Return features fitted to the contents of training objects, and those of these objects.
+
+        None if such objects have no features. The default is n-grams of strings. `nearest` is for
+        features that find similar objects.
+        """
+        if len(contents) and all(isinstance(item, str | bytes) for item in contents):
+            return NGrams.fit_transform(contents, nearest=nearest)
+        return None
 
     def as_given(self, contents: Objects) -> Objects:
         """Return objects in the form in which they were given, from their contents."""

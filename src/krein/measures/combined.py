@@ -41,6 +41,7 @@ from .base import (
     read_parameters,
     take,
 )
+from .features import FeatureMap, RecordFeatures
 
 
 class RecordPart(NamedTuple):
@@ -81,6 +82,10 @@ class Records:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (dict(zip(self.names, row, strict=True)) for row in zip(*self.columns, strict=True))
+
+    def of(self, name: str) -> Objects:
+        """Return the objects of one part."""
+        return self.columns[self.names.index(name)]
 
     def __add__(self, other: Records) -> Records:
         both = zip(self.columns, other.columns, strict=True)
@@ -361,6 +366,27 @@ class Combined(Measure):
             with _naming(part):
                 values += w * part.measure.diagonal(a)
         return values
+
+    def contents(self, objects: Objects) -> Objects:
+        """Return the contents of each part."""
+        parts = zip(self.measures, objects.columns, strict=True)
+        return replace(objects, columns=tuple(one.contents(own) for one, own in parts))
+
+    def as_given(self, contents: Objects) -> Objects:
+        """Return the objects of each part as they were given."""
+        parts = zip(self.measures, contents.columns, strict=True)
+        return replace(contents, columns=tuple(one.as_given(own) for one, own in parts))
+
+    def feature_map(
+        self, contents: Objects, rng: np.random.Generator, *, nearest: bool = False
+    ) -> tuple[FeatureMap, Any] | None:
+        """Return the features of those parts that have any."""
+        found = {
+            part.name: part.measure.feature_map(own, rng, nearest=nearest)
+            for part, own in zip(self.parts, contents.columns, strict=True)
+        }
+        known = {name: mapped for name, mapped in found.items() if mapped is not None}
+        return RecordFeatures.of(known) if known else None
 
     def check_symmetry(self, objects: Objects, symmetrize: bool) -> tuple[Objects, int]:
         """Check each part, and return the records with the number of pairs compared."""

@@ -1,17 +1,19 @@
 """Features of the objects themselves, which need no comparison: n-grams, convolutions, edges.
 
-A map is fitted to training objects without their labels, and turns any objects of the same kind
-into rows of numbers. Its fields are arrays, so it can be stored in a model file.
+A measure supplies the map that suits its objects (`Measure.feature_map`). It is fitted to training
+objects without their labels, and turns any objects of the same kind into rows of numbers, of length
+1 in the mean. Its fields are arrays, so it can be stored in a model file.
 
     strings, sequences   hashed character n-grams, weighted by how rare they are
     series               random convolutions (ROCKET; Dempster, Petitjean & Webb 2020)
     images               histograms of gradients (HOG; Dalal & Triggs 2005)
+    records              those of each part, side by side
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -19,7 +21,7 @@ from typing import Annotated, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array, hstack, issparse, vstack
 
 from ..core.shapes import COUNT, POSITIVE, Array, Indices, Within
 
@@ -28,6 +30,10 @@ Float32 = NDArray[np.float32]
 
 class FeatureMap(Protocol):
     """Turns objects into rows of features."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, D."""
 
     def __call__(self, objects: Any) -> Any:
         """Return the features (n, D), dense or sparse."""
@@ -41,6 +47,9 @@ class FeatureMap(Protocol):
     def folded(self, F: Any) -> Any:
         """Return about a thousand columns, or fewer, with about the same products as F (n, D)."""
 
+    def shares(self, one: Any, slope: Array) -> Shares:
+        """Return what each feature of an object adds to a score, with these weights (D,)."""
+
 
 Described = tuple[str, tuple[tuple[int, int], ...]]
 """A feature in words, and the stretches of the object where it is: first position, and beyond."""
@@ -53,34 +62,6 @@ class Shares:
     parts: Array  # one number per feature
     along: Array | None  # (length,) or (length, channels): the same sum, by letters or values
     describe: Callable[[int], Described]
-
-
-SERIES = ("dtw", "erp", "msm")
-"""Measures whose objects are series."""
-
-IMAGES = ("tangent",)
-"""Measures whose objects are images."""
-
-
-def feature_map(
-    measure: Any, objects: Any, rng: np.random.Generator, *, nearest: bool = False
-) -> tuple[Any, Any] | None:
-    """Return a map fitted to objects of this kind, and their features; None if they have none.
-
-    `nearest` is for features that find similar objects.
-    """
-    if len(objects) == 0:
-        return None
-    if all(isinstance(item, str | bytes) for item in objects):
-        return NGrams.fit_transform(objects, nearest=nearest)
-    found: Any
-    if measure.name in SERIES:
-        found = Convolutions.fit(objects, rng)
-    elif measure.name in IMAGES:
-        found = Gradients.fit(objects)
-    else:
-        return None
-    return None if found is None else (found, found(objects))
 
 
 # -- strings and sequences -------------------------------------------------------------------------
@@ -115,7 +96,9 @@ class NGrams:
     Markers at both ends make the first and last n-grams recognisable. The weight of an n-gram that
     occurs in df of N training objects is 1 + log((1 + N)/(1 + df)), or 1 if letters are few. An
     n-gram that is not kept counts in the length of a row, with the weight for df = 0: an object
-    that has little in common with the training objects has small features.
+    that has little in common with the training objects has small features. With `both_strands`,
+    the n-grams of the reverse complement count too, so that both strands of DNA have the same
+    features.
 
     Examples
     --------
@@ -133,34 +116,43 @@ class NGrams:
     seen: Annotated[NDArray[np.int64], "features", Within(1, 2**53)]  # df: how many objects have it
     fewest: Annotated[int, Within(1, 2**53)]  # the least df of n-grams that are kept
     n_objects: Annotated[int, COUNT]
+    both_strands: bool = False
 
     @classmethod
-    def fit(cls, texts: Sequence[str], *, nearest: bool = False) -> Self:
+    def fit(
+        cls, texts: Sequence[str], *, nearest: bool = False, both_strands: bool = False
+    ) -> Self:
         """Return the n-grams of these strings. O(letters · longest).
 
         `nearest` is for features that find similar strings: in DNA, only n-grams of seven letters
         tell relatives from others.
         """
-        return cls.fit_transform(texts, nearest=nearest)[0]
+        return cls.fit_transform(texts, nearest=nearest, both_strands=both_strands)[0]
 
     @classmethod
     def fit_transform(
-        cls, texts: Sequence[str], *, nearest: bool = False
+        cls, texts: Sequence[str], *, nearest: bool = False, both_strands: bool = False
     ) -> tuple[Self, csr_array]:
         """Return the n-grams of these strings, and their features."""
         shortest, longest = 1, suitable_length(texts)
         if nearest and longest >= FEW:
             shortest = longest = LONGEST
-        seen, counts = np.zeros(2**BITS, dtype=np.int64), []
-        for part in _parts(texts):
-            counts.append(_counted(part, shortest, longest))
-            seen += np.bincount(counts[-1].indices, minlength=2**BITS)
+        none = np.zeros(0, dtype=np.int64)
+        grams = cls(shortest, longest, none, none, 1, len(texts), both_strands)
+        seen, counts = np.zeros(2**BITS, dtype=np.int64), list(grams._counts(texts))
+        for part in counts:
+            seen += np.bincount(part.indices, minlength=2**BITS)
         fewest = 1
         while np.count_nonzero(seen >= fewest) > VOCABULARY:
             fewest += 1
         found = np.flatnonzero(seen >= fewest)
-        grams = cls(shortest, longest, found, seen[found], fewest, len(texts))
+        grams = replace(grams, columns=found, seen=seen[found], fewest=fewest)
         return grams, grams._weighted(counts)
+
+    @property
+    def n_features(self) -> int:
+        """Number of n-grams that are kept."""
+        return len(self.columns)
 
     @cached_property
     def rarity(self) -> Array:
@@ -176,8 +168,17 @@ class NGrams:
 
     def __call__(self, objects: Sequence[str]) -> csr_array:
         """Return the features (n, D) as a sparse array, with rows of length 1 or less."""
-        parts = _parts(objects)
-        return self._weighted(_counted(part, self.shortest, self.longest) for part in parts)
+        return self._weighted(self._counts(objects))
+
+    def _counts(self, texts: Sequence[str]) -> Iterator[csr_array]:
+        """Yield how often each n-gram occurs in strings (n, 2²⁰), some at a time."""
+        for part in _parts(texts):
+            found = _counted(part, self.shortest, self.longest)
+            if self.both_strands:
+                others = [reverse_complement(text) for text in part]
+                found = csr_array(found + _counted(others, self.shortest, self.longest))
+                found.sort_indices()
+            yield found
 
     def _weighted(self, counts: Iterable[csr_array]) -> csr_array:
         """Return the features of strings, from how often each n-gram occurs in them."""
@@ -271,11 +272,32 @@ class NGrams:
         """Return column, first letter and number of letters of each known n-gram in a string.
 
         Positions count the letters of the string itself; a marker is at −1 or at its length.
+        N-grams of the other strand are where their complement is.
         """
         hashed, _, first, length = _hashed([text], self.shortest, self.longest)
+        first -= 1
+        if self.both_strands:
+            other, _, start, size = _hashed([reverse_complement(text)], self.shortest, self.longest)
+            hashed, length = np.append(hashed, other), np.append(length, size)
+            first = np.append(first, len(text) - (start - 1) - size)
         place = np.searchsorted(self.columns, hashed).clip(max=max(len(self.columns) - 1, 0))
         known = np.flatnonzero(self.columns[place] == hashed) if len(self.columns) else place[:0]
-        return place[known], first[known] - 1, length[known]
+        return place[known], first[known], length[known]
+
+
+_COMPLEMENT = str.maketrans("ATGCSWRYKMBVHDN", "TACGSWYRMKVBDHN")
+
+
+def reverse_complement(sequence: str) -> str:
+    """Return the other strand of DNA, read in its own direction.
+
+    Examples
+    --------
+    >>> from krein.measures.sequences import reverse_complement
+    >>> reverse_complement("AACGR")
+    'YCGTT'
+    """
+    return sequence.translate(_COMPLEMENT)[::-1]
 
 
 def suitable_length(texts: Sequence[str]) -> int:
@@ -378,7 +400,8 @@ class Convolutions:
     Kernels have a random dilation and some random channels, with nine centred normal weights each;
     the threshold is a random value of the convolution of one training series, as in MiniRocket. The
     common length, the mean and the spread are those of the training series too. Features are the
-    share above the threshold and the maximum of each convolution, standardised.
+    share above the threshold and the maximum of each convolution, standardised and divided by the
+    square root of their number.
 
     Examples
     --------
@@ -443,8 +466,13 @@ class Convolutions:
         fields["thresholds"] = np.array(thresholds, dtype=np.float32)
         F = cls(**fields)(series[:: -(-n // SCALED)])
         deviation = F.std(axis=0)
-        scale = np.where(deviation > 1e-12, deviation, 1.0)
+        scale = np.where(deviation > 1e-12, deviation, 1.0) * np.sqrt(F.shape[1])
         return cls(**{**fields, "centre": F.mean(axis=0), "scale": scale})
+
+    @property
+    def n_features(self) -> int:
+        """Number of features: two per convolution."""
+        return len(self.centre)
 
     def __call__(self, objects: Sequence[Any]) -> Array:
         """Return the features (n, 2·KERNELS). O(n·T·KERNELS)."""
@@ -679,3 +707,82 @@ class Gradients:
             return f"edges in rows {a} to {a + last}, columns {b} to {b + last}", ()
 
         return Shares(parts, None, describe)
+
+
+# -- records ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RecordFeatures:
+    """The features of several parts of records, side by side."""
+
+    names: tuple[str, ...]  # of the parts that have features
+    maps: tuple[NGrams | Convolutions | Gradients, ...]
+    n_features: Annotated[int, "features"]
+
+    @classmethod
+    def of(cls, parts: dict[str, tuple[Any, Any]]) -> tuple[Self, Any]:
+        """Return the features of records, from the maps of their parts and the parts' features."""
+        maps = [found for found, _ in parts.values()]
+        whole = cls(tuple(parts), tuple(maps), sum(found.n_features for found in maps))
+        return whole, whole._beside([F for _, F in parts.values()])
+
+    def __post_init__(self) -> None:
+        if self.n_features != sum(found.n_features for found in self.maps):
+            raise ValueError(f"the parts do not have {self.n_features} features")
+        if len(self.names) != len(self.maps):
+            raise ValueError(f"there are {len(self.names)} names of {len(self.maps)} parts")
+
+    def __call__(self, objects: Any) -> Any:
+        """Return the features (n, D)."""
+        parts = zip(self.names, self.maps, strict=True)
+        return self._beside([found(objects.of(name)) for name, found in parts])
+
+    def held_out(self, F: Any, place: Indices, groups: Indices) -> Any:
+        """Return the features (n, D) of the training objects at `place` as if they were new."""
+        parts = zip(self.maps, self._divided(F), strict=True)
+        return self._beside([found.held_out(part, place, groups) for found, part in parts])
+
+    def folded(self, F: Any) -> Array:
+        """Return the folded features of the parts, side by side."""
+        parts = zip(self.maps, self._divided(F), strict=True)
+        folded: list[Any] = [found.folded(part) for found, part in parts]
+        dense = [one.toarray() if issparse(one) else one for one in folded]
+        return np.hstack(dense) / self._unit
+
+    def shares(self, record: Any, slope: Array) -> Shares:
+        """Return what each feature adds to a score, named after its part."""
+        ends = np.cumsum([found.n_features for found in self.maps])
+        found = [
+            part.shares(record[name], own / self._unit)
+            for name, part, own in zip(
+                self.names, self.maps, np.split(slope, ends[:-1]), strict=True
+            )
+        ]
+        starts = np.cumsum([0, *(len(one.parts) for one in found)])
+
+        def describe(k: int) -> Described:
+            i = int(np.searchsorted(starts, k, side="right")) - 1
+            return f"{self.names[i]}: {found[i].describe(k - int(starts[i]))[0]}", ()
+
+        return Shares(np.concatenate([one.parts for one in found]), None, describe)
+
+    @property
+    def _unit(self) -> float:
+        """The length of a row whose parts have length 1."""
+        return float(np.sqrt(len(self.maps)))
+
+    def _beside(self, parts: Sequence[Any]) -> Any:
+        sparse = any(issparse(part) for part in parts)
+        joined = csr_array(hstack(parts)) if sparse else np.hstack(parts)
+        return joined / self._unit
+
+    def _divided(self, F: Any) -> list[Any]:
+        """Return the features of each part, sparse if its own are."""
+        F, found, start = F * self._unit, [], 0
+        for part in self.maps:
+            own = F[:, start : start + part.n_features]
+            start += part.n_features
+            dense = issparse(own) and not isinstance(part, NGrams)
+            found.append(own.toarray() if dense else own)
+        return found

@@ -21,6 +21,7 @@ from .base import (
     unframed,
     unusable,
 )
+from .features import FeatureMap, Gradients
 
 DEFORMATIONS = ("shift-x", "shift-y", "scale", "rotate", "stretch", "shear", "thicken")
 
@@ -137,6 +138,13 @@ class Tangent(Measure):
             reason = contains(images[row, y, x], f"at pixel ({y}, {x})")
             raise RefusedObject("image", row, reason)
         return images
+
+    def feature_map(
+        self, contents: Objects, rng: np.random.Generator, *, nearest: bool = False
+    ) -> tuple[FeatureMap, Any] | None:
+        """Return histograms of gradients."""
+        found = Gradients.fit(contents)
+        return found, found(contents)
 
     def check_alike(self, A: Objects, B: Objects) -> None:
         """Raise an error if the images have different sizes."""

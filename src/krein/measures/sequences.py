@@ -31,6 +31,7 @@ from .base import (
     random_strings,
     unframed,
 )
+from .features import FeatureMap, NGrams, reverse_complement
 
 POLICIES = ("map", "X", "skip", "fail")
 
@@ -38,8 +39,6 @@ GAPS = "-."
 
 UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 # letters of other alphabets are not scored, and some become two in upper case
-
-_COMPLEMENT = str.maketrans("ATGCSWRYKMBVHDN", "TACGSWYRMKVBDHN")
 
 _AMINO_ACIDS = {"U": "C", "O": "K"}
 """How rare amino acids are customarily read: selenocysteine as cysteine, pyrrolysine as lysine."""
@@ -170,18 +169,6 @@ class Alphabet:
             return _AMINO_ACIDS[letter]
         known = letter == "*" or letter in string.ascii_letters
         return self.wildcard if known else None
-
-
-def reverse_complement(sequence: str) -> str:
-    """Return the other strand of DNA, read in its own direction.
-
-    Examples
-    --------
-    >>> from krein.measures.sequences import reverse_complement
-    >>> reverse_complement("AACGR")
-    'YCGTT'
-    """
-    return sequence.translate(_COMPLEMENT)[::-1]
 
 
 STRAND_LETTERS = 8
@@ -359,9 +346,17 @@ class _Alignment(Measure):
                 f"{self.matrix}"
             )
 
-    def contents(self, objects: Objects) -> Objects | None:
-        """Return the sequences; None with both strands, which share no n-gram."""
-        return None if self.both_strands else objects
+    def feature_map(
+        self, contents: Objects, rng: np.random.Generator, *, nearest: bool = False
+    ) -> tuple[FeatureMap, Any] | None:
+        """Return n-grams, of both strands if both are compared."""
+        return NGrams.fit_transform(contents, nearest=nearest, both_strands=self.both_strands)
+
+    def content_keys(self, objects: Objects, first: int = 0) -> NDArray[np.uint64]:
+        """Return one number (N,) per sequence; if both strands are compared, they have the same."""
+        if self.both_strands:
+            objects = [min(one, reverse_complement(one)) for one in objects]
+        return super().content_keys(objects, first)
 
     def undecided(self) -> bool:
         """Whether the matrix is still to be chosen from the letters."""

@@ -47,6 +47,7 @@ from .base import (
     unframed,
     unusable,
 )
+from .features import Convolutions, FeatureMap
 
 LANES = 64
 """Fewer lanes would be unrolled into scalar code; more would usually exceed the L2 cache."""
@@ -536,6 +537,13 @@ class _Elastic(Measure):
     def content_keys(self, objects: Objects, first: int = 0) -> NDArray[np.uint64]:
         """Return one number (N,) per series, the same in either layout."""
         return super().content_keys(self.contents(objects), first)
+
+    def feature_map(
+        self, contents: Objects, rng: np.random.Generator, *, nearest: bool = False
+    ) -> tuple[FeatureMap, Any] | None:
+        """Return random convolutions."""
+        found = Convolutions.fit(contents, rng)
+        return found, found(contents)
 
     def as_given(self, contents: Objects) -> Objects:
         """Return series in their layout; those of one channel, times first, have one axis."""

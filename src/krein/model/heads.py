@@ -46,7 +46,7 @@ from ..core.shapes import (
     Within,
 )
 from ..core.space import Conversion
-from ..measures.features import Convolutions, FeatureMap, Gradients, NGrams
+from ..measures.features import Convolutions, FeatureMap, Gradients, NGrams, RecordFeatures
 
 
 class Head(Protocol):
@@ -303,7 +303,7 @@ class SearchSpace:
 class FeatureHead(LookZero):
     """Look zero: scores z = F(x) W + b from features of the object itself, without comparisons."""
 
-    features: NGrams | Convolutions | Gradients
+    features: NGrams | Convolutions | Gradients | RecordFeatures
     weights: Annotated[NDArray[np.float32], "features C"]
     bias: Annotated[Array, "C"]
     search: SearchSpace
