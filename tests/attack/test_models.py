@@ -23,7 +23,7 @@ from krein import (
     NystromMap,
     PseudoEuclideanEmbedding,
 )
-from krein.io.modelfile import ModelFileError, read_model, write_model
+from krein.io.modelfile import FORMAT, ModelFileError, read_model, write_model
 from krein.model import ESTIMATORS, find_estimator
 from krein.model.schema import OPTIONAL, hints_of
 from tests.measures.market import MARKET
@@ -270,7 +270,7 @@ def test_known_objects_and_codes_are_checked_against_each_other(trees, tmp_path)
     wrong = {
         "contains 3, not below 3": ((*known, "codes"), np.full_like(at(tree, known)["codes"], 3)),
         "second_look.objects has": ((*second, "objects"), X[:5]),
-        "heads has 0 items, not H=3": (heads, []),
+        "it has no heads": (heads, []),
         "second_look.objects is not a list": ((*second, "objects"), None),
         "second_look.known is not a KnownObjects": ((*second, "known"), None),
     }
@@ -468,7 +468,7 @@ def forge(path, tree):
     """Write a model file with any tree in its header."""
     import hashlib
 
-    header = {"magic": "krein model", "format": 2, "version": "0", "tree": tree, "sha256": {}}
+    header = {"magic": "krein model", "format": FORMAT, "version": "0", "tree": tree, "sha256": {}}
     text = json.dumps(header).encode()
     seal = hashlib.sha256(text).digest()
     arrays = {name: np.frombuffer(b, np.uint8) for name, b in (("header", text), ("seal", seal))}
@@ -494,7 +494,7 @@ def test_a_small_header_does_not_become_millions_of_values(item, tmp_path):
         ("KreinClassifier", ("params", "symmetrize"), "x"),
         ("KreinClassifier", ("params", "measure"), ""),
         ("KreinClassifier", ("fitted", *MODEL, "ambiguous_below"), "x"),
-        ("KreinClassifier", ("fitted", *MODEL, "second_look", "fields", "pool", "fields",
+        ("KreinClassifier", ("fitted", *MODEL, "second_look", "fields", "evidence", "fields",
                              "bandwidth"), 0),
         ("IKFD", ("fitted", *MODEL, "heads", 0, "fields", "temperature"), 1e308),
         ("IKFD", ("fitted", *MODEL, "heads", 0, "fields", "bias"), np.full(3, -np.inf)),

@@ -658,6 +658,8 @@ class Model:
     def check(self) -> None:
         """Raise an error if the parts do not fit together, e.g. in a forged file."""
         values, one = self.baseline[None], self.landmarks.objects[:1]
+        if not self.heads:
+            raise ValueError("it has no heads")
         if len(self.cascade.looks) != len(self.look_names):
             raise ValueError(f"its cascade does not have {len(self.look_names)} looks")
         if self.hits is not None:
