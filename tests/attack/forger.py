@@ -188,8 +188,8 @@ def _makers() -> dict[str, Callable[[], tuple[Any, Any]]]:
         "PCVM": vectors(PCVM, "elm", random_state=0, calibrate=True),
         "PCVM of pairs": vectors(PCVM, "elm", solver="paper", random_state=0),
         "NystromMap": vectors(NystromMap, "manhattan", rank=2, random_state=0),
-        "embedding": vectors(PseudoEuclideanEmbedding, 2, measure="elm", random_state=0),
-        "PCA": vectors(IndefiniteKernelPCA, 2, measure="elm", random_state=0),
+        "embedding": vectors(PseudoEuclideanEmbedding, "elm", n_components=2, random_state=0),
+        "PCA": vectors(IndefiniteKernelPCA, "elm", n_components=2, random_state=0),
     }
 
 

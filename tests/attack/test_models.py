@@ -272,7 +272,7 @@ def test_known_objects_and_codes_are_checked_against_each_other(trees, tmp_path)
         "second_look.objects has": ((*second, "objects"), X[:5]),
         "it has no heads": (heads, []),
         "second_look.objects is not a list": ((*second, "objects"), None),
-        "second_look.known is not a KnownObjects": ((*second, "known"), None),
+        "second_look.known is not a Known": ((*second, "known"), None),
     }
     for message, (path, value) in wrong.items():
         write_model(tmp_path / "m.krein", replaced(tree, path, value), "0")
