@@ -146,6 +146,26 @@ def _of_values() -> tuple[Any, Any]:
     return KreinClassifier("precomputed-distance", n_landmarks=8).fit(D, y), D[:5]
 
 
+def _of_hits() -> tuple[Any, Any]:
+    """Return a model of a graph of neighbours."""
+    from sklearn.neighbors import KNeighborsTransformer
+
+    from krein import KreinClassifier
+
+    X, y = _iris()
+    graph = KNeighborsTransformer(mode="distance", n_neighbors=12).fit_transform(X)
+    return KreinClassifier("precomputed-distance").fit(graph, y), graph[:5]
+
+
+def _of_ranks() -> tuple[Any, Any]:
+    """Return a model whose labels are paths of a taxonomy."""
+    from krein import KreinClassifier
+
+    words, languages = _words(60)
+    paths = [f"{language};{len(word) % 3}" for word, language in zip(words, languages, strict=True)]
+    return KreinClassifier("levenshtein", n_landmarks=8).fit(words, paths), words[:5]
+
+
 def _of_records() -> tuple[Any, Any]:
     from krein import KreinClassifier
     from krein.measures import Combined
@@ -182,6 +202,8 @@ def _makers() -> dict[str, Callable[[], tuple[Any, Any]]]:
         "vectors": vectors(KreinClassifier, "manhattan", n_landmarks=8),
         "precomputed": _of_values,
         "records": _of_records,
+        "hits": _of_hits,
+        "ranks": _of_ranks,
         "IKFD": vectors(IKFD, "manhattan", random_state=0, calibrate=True),
         "data frames": _of_frames,
         "IKQD": vectors(IKQD, "elm", random_state=0),
