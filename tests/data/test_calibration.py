@@ -99,7 +99,7 @@ def test_left_out_scores_are_close_to_a_fit_without_the_object(
     space, moments_of_all, passed = clf.space_, clf.stream_.moments, clf.stream_.passed
     sample = LabelledValues.of(space, passed.values, passed.codes, passed.weights)
     family = clf._family(clf.classes_)
-    family = family.chosen(space, moments_of_all, sample).family
+    family, _ = family.chosen(space, moments_of_all, sample)
     scores, objects = family.left_out_scores(space, moments_of_all, sample)
     found = family.log_proba(scores)
     for place in range(0, len(objects), len(objects) // 6):

@@ -97,13 +97,13 @@ def test_groups_are_held_out_with_their_landmarks():
 
 def test_calibration_uses_the_weights_of_objects():
     weights = np.where(np.arange(N) < N // 2, 0.01, 10.0)  # the misclassified count
-    family, found = observed(weights)
+    family, (scores, rows) = observed(weights)
     for seen, _, given in family.learned:
         np.testing.assert_array_equal(given, weights[sorted(seen)])
-    np.testing.assert_array_equal(found.rows, np.arange(N))
-    np.testing.assert_array_equal(found.scores, family.scores)
-    weighted = fit_temperature(found.scores, CODES, family.log_proba, weights)
-    assert weighted < 0.1 < fit_temperature(found.scores, CODES, family.log_proba, None)
+    np.testing.assert_array_equal(rows, np.arange(N))
+    np.testing.assert_array_equal(scores, family.scores)
+    weighted = fit_temperature(scores, CODES, family.log_proba, weights)
+    assert weighted < 0.1 < fit_temperature(scores, CODES, family.log_proba, None)
 
 
 @pytest.mark.parametrize("many", [True, False], ids=["many", "few"])

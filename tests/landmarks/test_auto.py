@@ -113,8 +113,8 @@ def test_left_out_losses_match_new_objects(family, kind):
     measure, sign = (ELM(), 1) if kind == "similarity" else (Manhattan(), -1)
     values, new = sign * measure.block(X, X[:40]), sign * measure.block(X_new, X[:40])
     space = LandmarkSpace.of(values[:40], kind)
-    found = family.left_out(space, values, y, np.arange(40))
-    losses = -family.log_proba(found.scores)[np.arange(len(found.rows)), y[found.rows]]
+    scores, rows, _ = family.left_out(space, values, y, np.arange(40))
+    losses = -family.log_proba(scores)[np.arange(len(rows)), y[rows]]
     choices = [
         family.learn(space.with_power(q), y[:40], values, y, None)(new) for q in powers(kind)
     ]

@@ -50,21 +50,15 @@ class Family(Protocol):
 
     def left_out(
         self, space: LandmarkSpace, values: Array, codes: Codes, landmarks: Indices
-    ) -> LeftOut:
-        """Return left-out scores of objects with values (n, m).
+    ) -> tuple[Array, Indices, Family]:
+        """Return left-out scores (k, C) of objects with values (n, m), and which k are scored.
+
+        The others cannot be left out. The returned family has the settings it chose, as a start for
+        more landmarks.
 
         `landmarks` (m,) are the rows of the landmarks. The result may depend on the order of the
         objects, so sort them by their contents.
         """
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """Scores of objects from models that were fitted without them."""
-
-    scores: Array  # (k, C)
-    rows: Indices  # (k,): the scored objects; the others cannot be left out
-    family: Family  # with the settings it chose, as a start for more landmarks
 
 
 @dataclass(frozen=True)

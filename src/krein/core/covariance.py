@@ -439,12 +439,8 @@ PSEUDO_OBJECTS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Weights of the shared covariance in each class, in objects per dimension; ∞ is tried as well."""
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The covariance with the least left-out loss."""
-
-    covariance: ChosenCovariance
-    loss: float  # mean, including the penalty on scale and offsets
+Choice = tuple[ChosenCovariance, float]
+"""A covariance and its mean left-out loss, including the penalty on scale and offsets."""
 
 
 def choose_linear(
@@ -468,7 +464,7 @@ def choose_linear(
     >>> B[:, 0] += 2 * y
     >>> moments = ClassMoments.of(B, y, 2)
     >>> objects = LeftOutObjects.of(moments, B, y)
-    >>> choose_linear(moments, np.ones(50), objects).covariance.amount > 0.1
+    >>> choose_linear(moments, np.ones(50), objects)[0].amount > 0.1
     True
     """
     scatter = float(np.trace(moments.within()))  # none if each class is a single place
@@ -481,7 +477,7 @@ def choose_linear(
         amounts = [oas_amount(moments)] if dense and target == "identity" else None
         metric = target_metric(target, lam, moments)
         choices.append(_along_path(target, metric, moments, objects, amounts))
-    return min(choices, key=lambda choice: choice.loss)
+    return min(choices, key=lambda choice: choice[1])
 
 
 def _along_path(
@@ -510,7 +506,7 @@ def _along_path(
         amounts([float(o / (1 + o)) for o in (odds * half, odds / half)])
         best = min(tried, key=lambda amount: tried[amount].loss)
     scale, offsets, loss = tried[best]
-    return Choice(ChosenCovariance(target, metric, best, scale, offsets), loss)
+    return ChosenCovariance(target, metric, best, scale, offsets), loss
 
 
 def choose_quadratic(
@@ -527,8 +523,8 @@ def choose_quadratic(
     for kappa, scores in zip(pseudo, scored, strict=True):
         start = fit_scale_and_offsets(scores, log_prior, objects.codes, objects.weights, start)
         found = replace(shared, scale=start.scale, offsets=start.offsets, pseudo_objects=kappa)
-        choices.append(Choice(found, start.loss))
-    return min(choices, key=lambda choice: choice.loss)
+        choices.append((found, start.loss))
+    return min(choices, key=lambda choice: choice[1])
 
 
 def oas_amount(moments: ClassMoments) -> float:

@@ -34,7 +34,7 @@ from typing import Annotated
 import numpy as np
 from scipy.linalg import pinvh
 
-from .calibration import Codes, LeftOut, Priors, Scorer, log_proba_joint, log_proba_one_against_rest
+from .calibration import Codes, Priors, Scorer, log_proba_joint, log_proba_one_against_rest
 from .covariance import (
     ChosenCovariance,
     LeftOutObjects,
@@ -301,16 +301,17 @@ class GaussianFamily(ABC):
 
     def chosen(
         self, space: LandmarkSpace, moments: ClassMoments, sample: LabelledValues
-    ) -> ChosenFamily:
+    ) -> tuple[GaussianFamily, float]:
         """Return the family with the shrinkage that has the least left-out loss on the sample.
 
+        Also returns that loss, which is NaN if nothing was chosen.
         O(n·r² + r³) per target for IKFD; for IKQD, O(n·C·r² + C·r³) more.
         """
         if self.shrinkage != "auto":
-            return ChosenFamily(self)
+            return self, np.nan
         objects = sample.left_out_objects(space, moments)
         shrinkage, loss = self._choose(moments, space.basis.lam, objects)
-        return ChosenFamily(replace(self, shrinkage=shrinkage), loss)
+        return replace(self, shrinkage=shrinkage), loss
 
     def left_out_scores(
         self, space: LandmarkSpace, moments: ClassMoments, sample: LabelledValues
@@ -347,7 +348,7 @@ class GaussianFamily(ABC):
         """Return the scoring function learned from values in memory."""
         moments = self.moments(space, space.origin(), values, codes, weights)
         sample = LabelledValues.of(space, values, codes, weights)
-        return self.chosen(space, moments, sample).family.scorer(space, moments)
+        return self.chosen(space, moments, sample)[0].scorer(space, moments)
 
     def log_proba(self, scores: Array) -> Array:
         """Return log-probabilities (n, C): softmax of joint scores, or normalised sigmoids."""
@@ -361,7 +362,7 @@ class GaussianFamily(ABC):
 
     def left_out(
         self, space: LandmarkSpace, values: Array, codes: Codes, landmarks: Indices
-    ) -> LeftOut:
+    ) -> tuple[Array, Indices, GaussianFamily]:
         """Return the left-out scores of the objects, under the best power.
 
         O(n·m²) per power and target.
@@ -372,9 +373,9 @@ class GaussianFamily(ABC):
         moments = [self.moments(one, one.origin(), values, codes) for one in spaces]
         choices = [self.chosen(one, its, sample) for one, its in zip(spaces, moments, strict=True)]
         best = least_loss(choices)
-        model = choices[best].family
+        model, _ = choices[best]
         scores, objects = model.left_out_scores(spaces[best], moments[best], sample)
-        return LeftOut(scores, objects.rows, self)
+        return scores, objects.rows, self
 
     def shrinkage_of(self, c: int = 0) -> Shrinkage:
         """Return the shrinkage of class `c` against the rest, or the one for all classes."""
@@ -388,17 +389,9 @@ class GaussianFamily(ABC):
         return np.where(moments.weights > 0, ratio, 0.0)
 
 
-@dataclass(frozen=True)
-class ChosenFamily:
-    """A family with its covariance chosen, and the left-out loss; NaN if nothing was chosen."""
-
-    family: GaussianFamily
-    loss: float = np.nan
-
-
-def least_loss(choices: Sequence[ChosenFamily]) -> int:
+def least_loss(choices: Sequence[tuple[GaussianFamily, float]]) -> int:
     """Return the position of the choice with the least loss; the first if nothing was chosen."""
-    return int(np.argmin([np.inf if np.isnan(choice.loss) else choice.loss for choice in choices]))
+    return int(np.argmin([np.inf if np.isnan(loss) else loss for _, loss in choices]))
 
 
 def choose_power(
@@ -455,13 +448,13 @@ class FisherFamily(GaussianFamily):
     ) -> tuple[FamilyShrinkage, float]:
         if not self._each_alone:
             found = choose_linear(moments, lam, objects)
-            return ("oas", np.nan) if found is None else (found.covariance, found.loss)
+            return ("oas", np.nan) if found is None else found
         each: list[Shrinkage] = ["oas"] * self.n_classes
         losses = np.full(self.n_classes, np.nan)
         for c in np.flatnonzero(moments.weights > 0).tolist():
             alone = choose_linear(moments.one_against_rest(c), lam, objects.against_rest(c))
             if alone is not None:
-                each[c], losses[c] = alone.covariance, alone.loss
+                each[c], losses[c] = alone
         return tuple(each), float(losses.sum())
 
     def _left_out(self, moments: ClassMoments, objects: LeftOutObjects) -> Array:
@@ -496,8 +489,7 @@ class QuadraticFamily(GaussianFamily):
         linear = choose_linear(moments, lam, objects, exact=True)
         if linear is None:
             return "oas", np.nan
-        found = choose_quadratic(moments, linear.covariance, objects)
-        return found.covariance, found.loss
+        return choose_quadratic(moments, linear[0], objects)
 
     def _left_out(self, moments: ClassMoments, objects: LeftOutObjects) -> Array:
         found = _as_chosen(self.shrinkage_of(), moments)

@@ -25,6 +25,7 @@ from ..core.gaussian import (
     QuadraticFamily,
     choose_power,
     fit_fisher_as_published,
+    least_loss,
 )
 from ..core.moments import ClassMoments
 from ..core.shapes import CODE, NON_NEGATIVE, ROWS, SHARE, Array, Codes, Indices
@@ -273,9 +274,8 @@ def _add(
             family.chosen(space, moments, some)
             for space, moments in zip(spaces, passed.moments, strict=True)
         ]
-        losses = [np.inf if np.isnan(choice.loss) else choice.loss for choice in choices]
-        best = int(np.argmin(losses))
-        family = choices[best].family
+        best = least_loss(choices)
+        family, _ = choices[best]
     space, moments = spaces[best], passed.moments[best]
     self.stream_ = Stream(moments, powers, passed)
     head, temperature, reference = self._head(family, space, moments), 1.0, None
@@ -287,12 +287,12 @@ def _add(
             shares = None
         else:
             here = replace(choice, space=space)
-            held_out = cross_fit(
+            scores, held = cross_fit(
                 unchosen, here, some.values, some.codes, some.weights, passed.indices, groups
             )
-            scores, rows = held_out.scores, np.searchsorted(passed.indices, held_out.rows)
-            own = own_landmarks(groups, held_out.rows, landmarks.indices)
-            shares = shares_of_groups(groups[held_out.rows], passed.weights_at(rows))
+            rows = np.searchsorted(passed.indices, held)
+            own = own_landmarks(groups, held, landmarks.indices)
+            shares = shares_of_groups(groups[held], passed.weights_at(rows))
         if len(rows):
             codes, weights = some.codes[rows], scaled(passed.weights_at(rows), shares)
             temperature = fit_temperature(scores, codes, family.log_proba, weights)

@@ -938,14 +938,6 @@ class CalibrationSample:
         return np.flatnonzero(drawn & ~np.isin(indices, self.without))
 
 
-@dataclass(frozen=True)
-class HeldOutScores:
-    """Scores (n, C) of objects from models that were fitted without them."""
-
-    rows: Indices  # (n,): the scored objects; the others cannot be held out
-    scores: Array
-
-
 def cross_fit(
     family: Family,
     choice: LandmarkChoice,
@@ -954,8 +946,8 @@ def cross_fit(
     weights: Array | None,
     rows: Indices,
     groups: Indices,
-) -> HeldOutScores:
-    """Return the scores of all objects that can be held out, from ten folds.
+) -> tuple[Array, Indices]:
+    """Return the scores of all objects that can be held out, from ten folds, and their rows.
 
     Uses the values (n, m) of the objects at these rows, so no pair is compared again. `groups` (N,)
     are those of all objects; a group is in one fold.
@@ -964,10 +956,10 @@ def cross_fit(
     some = np.flatnonzero(folds >= 0)
     present = np.unique(codes if weights is None else codes[weights > 0])
     if len(some) == 0 or len(present) < len(np.unique(choice.landmarks.codes)):
-        return HeldOutScores(rows[:0], np.empty((0, 2)))
+        return np.empty((0, 2)), rows[:0]
     own = own_landmarks(groups, rows, choice.landmarks.indices)
     scores = refitted_scores(family, choice, values, codes, weights, folds, own)
-    return HeldOutScores(rows[some], scores[some])
+    return scores[some], rows[some]
 
 
 def refitted_scores(

@@ -37,7 +37,6 @@ from ..model.model import Comparisons, Model
 from .fitting import (
     CalibrationSample,
     Classifier,
-    HeldOutScores,
     LandmarkChoice,
     all_or_nothing,
     check_multiclass,
@@ -466,7 +465,7 @@ class PCVM(Classifier):
         chosen: LandmarkChoice,
         kept: Features,
         groups: Indices | None,
-        held_out: HeldOutScores | None = None,
+        held_out: tuple[Array, Indices] | None = None,
         some: tuple[Indices, Array] | None = None,
     ) -> None:
         """Fit the temperature to held-out scores, by default those of ten folds.
@@ -488,20 +487,21 @@ class PCVM(Classifier):
         if held_out is None:
             w = None if raw.weight is None else raw.weight[asked]
             held_out = cross_fit(family, chosen, values, raw.y[asked], w, asked, each)
-        rows, weights = held_out.rows, None if raw.weight is None else raw.weight[held_out.rows]
+        scores, rows = held_out
+        weights = None if raw.weight is None else raw.weight[rows]
         if len(rows) == 0:
             return
         costs = self._class_costs(self.classes_).weights(data.survey().weights)
         if groups is not None:
             numbers = weights if costs is None or weights is None else weights / costs[raw.y[rows]]
             weights = scaled(weights, shares_of_groups(groups[rows], numbers))
-        temperature = fit_temperature(held_out.scores, raw.y[rows], family.log_proba, weights)
+        temperature = fit_temperature(scores, raw.y[rows], family.log_proba, weights)
         reference = None
         if same:
             if weights is not None and costs is not None:  # costs of errors, not numbers of objects
                 weights = weights / costs[raw.y[rows]]
             reference = reference_of(
-                family.log_proba(temperature * held_out.scores),
+                family.log_proba(temperature * scores),
                 values[np.searchsorted(asked, rows)],
                 raw.y[rows],
                 weights,
@@ -535,13 +535,13 @@ def _left_out(
     model: PCVMModel,
     features: Features,
     some: Indices,
-) -> HeldOutScores:
-    """Return the leave-one-out scores of some rows, to first order."""
+) -> tuple[Array, Indices]:
+    """Return the leave-one-out scores of some rows, to first order, and these rows."""
     C = family.n_classes
     weight = features.rows(np.arange(C), C).weight
     if weight is not None:
         some = some[weight[some] > 0]
     if len(some) == 0:
-        return HeldOutScores(some, np.empty((0, C)))
+        return np.empty((0, C)), some
     problems = family.problems(chosen.landmarks.codes)
-    return HeldOutScores(some, both_scores(left_out_scores(features, problems, model.fits, some)))
+    return both_scores(left_out_scores(features, problems, model.fits, some)), some

@@ -196,10 +196,10 @@ def _left_out_losses(
     m = values.shape[1]
     between = values[:m]
     space = LandmarkSpace.of(between, pairs.kind, rank=family.rank, unit=unit_of(between))
-    found = family.left_out(space, values, codes, np.arange(m))
+    scores, rows, chosen = family.left_out(space, values, codes, np.arange(m))
     losses = np.full(len(codes), np.nan)
-    if len(found.rows):
-        y = codes[found.rows]
-        beta = fit_temperature(found.scores, y, family.log_proba)
-        losses[found.rows] = -family.log_proba(beta * found.scores)[np.arange(len(y)), y]
-    return losses, found.family
+    if len(rows):
+        y = codes[rows]
+        beta = fit_temperature(scores, y, family.log_proba)
+        losses[rows] = -family.log_proba(beta * scores)[np.arange(len(y)), y]
+    return losses, chosen

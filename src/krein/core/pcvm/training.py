@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import log_ndtr
 
-from ..calibration import Codes, LeftOut, log_proba_joint, normalised
+from ..calibration import Codes, log_proba_joint, normalised
 from ..gaussian import FisherFamily, choose_power
 from ..moments import weights_of
 from ..shapes import Array, Indices
@@ -408,7 +408,7 @@ class PCVMFamily:
 
     def left_out(
         self, space: LandmarkSpace, values: Array, codes: Codes, landmarks: Labels
-    ) -> LeftOut:
+    ) -> tuple[Array, Indices, PCVMFamily]:
         """Return the left-out scores of some objects.
 
         For few objects, they come from five folds, assigned in turn. For many objects, they come
@@ -428,7 +428,7 @@ class PCVMFamily:
         if len(codes) > FOLDED_OBJECTS:
             asked = others[-ASKED_OBJECTS:]
             Z = left_out_scores(features, problems, [fit for _, fit in found], asked)
-            return LeftOut(both_scores(Z), asked, family)
+            return both_scores(Z), asked, family
         held_out, scores = [np.empty(0, dtype=np.intp)], [np.empty((0, self.n_classes))]
         for held in (others[k::N_FOLDS] for k in range(N_FOLDS)):
             rest = np.setdiff1d(np.arange(len(codes)), held)
@@ -443,7 +443,7 @@ class PCVMFamily:
             W, b = joined_weights(fits, F.mean)
             held_out.append(held)
             scores.append(both_scores(basis_values(function, values[held]) @ W + b))
-        return LeftOut(np.concatenate(scores), np.concatenate(held_out), family)
+        return np.concatenate(scores), np.concatenate(held_out), family
 
 
 def joined_weights(
