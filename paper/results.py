@@ -242,8 +242,9 @@ def upsilon_section(data: Measured) -> str:
     return (
         "## Ny-PCVM (MEB) and the inverse of Υ\n\n"
         "*Text* inverts Υ approximately, *exact Υ* by Woodbury's identity; all else is the same: "
-        "one class against the rest, the same landmarks and folds. A deviation of 19 points means "
-        "that a fold collapsed, as in the published figures of dense PCVM and Swiss-Prot. "
+        "one class against the rest, the same landmarks and folds. With the exact inverse, two "
+        "folds of gestures collapse: those in which W has an eigenvalue near zero (see the SMSS "
+        "below). "
         '(`PCVM(solver="paper")` and `PCVM(solver="paper-exact")`, `multiclass="ovr"`.)\n\n'
         + table(heads, lines)
     )

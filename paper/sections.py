@@ -143,8 +143,8 @@ def smss_section(data: Measured) -> str:
         "*Truncated* drops eigenvalues of W below 1e-3 of the largest. Where plain and truncated "
         "differ, W has eigenvalues near zero although K has none, and K̃ is wrong by a multiple of "
         "K in some folds: the known instability of Nyström for indefinite matrices (Nakatsukasa & "
-        "Park 2023; Bucci, Nakatsukasa & Park 2025). Accuracies hardly depend on it; "
-        "`NystromMap` warns.\n\n" + table(heads, lines)
+        "Park 2023; Bucci, Nakatsukasa & Park 2025). The accuracy of iKFD hardly depends on it, "
+        "that of the published PCVM does; `NystromMap` warns.\n\n" + table(heads, lines)
     )
 
 
