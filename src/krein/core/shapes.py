@@ -68,3 +68,6 @@ LOG = Within(infinite=(-np.inf,))
 
 SYMMETRY_TOLERANCE = 1e-8
 """Largest |K − Kᵀ| relative to the largest |K| that counts as rounding."""
+
+LOCAL = "local symbols"
+"""Metadata of an annotation: the symbols within this part have their own sizes, except C and d."""

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, issparse, vstack
 
-from ..core.shapes import COUNT, POSITIVE, Array, Indices, Within
+from ..core.shapes import COUNT, LOCAL, POSITIVE, Array, Indices, Within
 
 Float32 = NDArray[np.float32]
 
@@ -717,7 +717,7 @@ class RecordFeatures:
     """The features of several parts of records, side by side."""
 
     names: tuple[str, ...]  # of the parts that have features
-    maps: tuple[NGrams | Convolutions | Gradients, ...]
+    maps: tuple[Annotated[NGrams | Convolutions | Gradients, LOCAL], ...]
     n_features: Annotated[int, "features"]
 
     @classmethod

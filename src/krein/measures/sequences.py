@@ -211,7 +211,8 @@ class StrandDetector:
     def is_turned(self, sequence: str) -> bool:
         """Whether a sequence is on the other strand; never if known ones are on both."""
         odds = self.odds[_ngram_codes(sequence)]
-        return self.one_strand and odds.sum() < -STRAND_EVIDENCE * np.sqrt(np.square(odds).sum())
+        limit = -STRAND_EVIDENCE * np.sqrt(np.square(odds).sum())
+        return self.one_strand and bool(odds.sum() < limit)
 
 
 _DIGITS = np.full(256, 4, dtype=np.int64)

@@ -31,15 +31,13 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.shapes import Within
+from ..core.shapes import LOCAL, Within
 from ..core.space import Signature
 from ..measures import Combined, Measure, available, get_measure
 from ..measures.base import measure_class
 from ..measures.combined import Records
 from ..measures.precomputed import PrecomputedColumns
 
-LOCAL = "local symbols"
-"""Metadata of an annotation: the symbols within this part have their own sizes, except C and d."""
 OPTIONAL = "optional"
 """Metadata of an attribute that not every model has."""
 OBJECTS = "objects"

@@ -161,8 +161,8 @@ def page_content(
             )
         parts = _contributions(why, named, labels, short)
         verdict = _verdict(row, classes, short)
-        contents = measure.contents([one])
-        own = None if why.along is None or contents is None else marked(contents[0], why)
+        contents = None if why.along is None else measure.contents([one])
+        own = None if contents is None else marked(contents[0], why)
         found.append({"name": name, "own": own, "nearest": nearest, **verdict, **parts})
     counts, n = Counter(one["status"] for one in found), len(found)
     many = f"Why {n:,} objects got their labels"
