@@ -23,7 +23,7 @@ from scipy.special import expit
 
 from krein import KreinClassifier, datasets
 from krein.core.calibration import benjamini_hochberg, log_odds
-from krein.core.cascade import Cascade
+from krein.core.cascade import Cascade, losses_of
 from krein.evaluation.heldout import reliability
 from krein.model.model import Answer, Model
 
@@ -38,8 +38,9 @@ NEW = 500
 
 COVERAGES, BOUNDS, ALARMS = (0.8, 0.9, 0.95), (0.05, 0.1, 0.2), (0.01, 0.05)
 
-GAP, SHORT = 0.015, 0.01
-"""How far confidence may be from accuracy, and coverage below its target."""
+GAP, SHORT, LOSS = 0.015, 0.01, 0.03
+"""How far confidence may be from accuracy, coverage below its target, and the loss of new objects
+from that of held-out ones."""
 
 
 class Drawn(NamedTuple):
@@ -135,6 +136,8 @@ def judged(key: str, each: np.ndarray) -> Promise:
 def excess(key: str, value: float, error: float) -> float | None:
     """Return by how much a value is beyond the bound of its promise; None if there is no bound."""
     kind, _, level = key.partition(" at ")
+    if kind.startswith("difference of loss"):
+        return abs(value) - LOSS
     if kind.startswith(("confidence", "difference")):
         return abs(value) - GAP
     if kind.startswith("coverage") and not kind.endswith("not by class"):
@@ -187,7 +190,6 @@ def one_split(case: Case, size: int, seed: int) -> Split:
             kind = "coverage by class" if by_class else "coverage"
             values[f"{kind} at {100 * coverage:g} %"] = float(inside.mean())
             if case.rare is not None and coverage == 0.9 and (y_new == case.rare).any():
-                kind = f"{'coverage' if by_class else 'not'} by class"
                 name = "coverage of the rare class" + ("" if by_class else ", not by class")
                 values[f"{name} at 90 %"] = float(inside[y_new == case.rare].mean())
     for fdr in BOUNDS:
@@ -202,24 +204,26 @@ def one_split(case: Case, size: int, seed: int) -> Split:
     n, n_new = n_seen(clf), n_groups or len(p)
     ahead = (np.arange(len(p)) + 1) / len(p) - np.sort(p)  # ties make p-values larger, not smaller
     values["distance of p-values"] = max(float(ahead.max()), 0.0) / critical(n, n_new)
-    # what held-out objects and new ones have in common
+    # held-out objects are to be treated as new ones, by every head and in every look
+    terms, w = held_out[0], reference.weights
     pairs = {"answers": (log_odds_best(told["unbounded"]), reference.certainty)}
-    terms, cascade = held_out[-1], clf.model_.cascade
-    heads = [worth.name for worth in clf.worth_.heads]
     opinions = [term for look in terms for term in look]
-    for h, head in enumerate(heads):
-        pairs[head] = tuple(log_odds_best(one) for one in (told[f"term {h}"], opinions[h]))
-    for k, (look, after) in enumerate(
-        zip(clf.model_.look_names, cascade.after_each(terms), strict=True)
-    ):
-        pairs[look] = log_odds_best(told[f"look {k}"]), log_odds_best(after)
-    w = reference.weights
+    both = {
+        worth.name: (told[f"term {h}"], opinions[h]) for h, worth in enumerate(clf.worth_.heads)
+    }
+    for k, after in enumerate(clf.model_.cascade.after_each(terms)):
+        both[clf.model_.look_names[k]] = told[f"look {k}"], after
+    for what, (ours, theirs) in both.items():
+        pairs[what] = log_odds_best(ours), log_odds_best(theirs)
+        lost = losses_of(theirs, reference.codes)
+        values[f"difference of loss, {what}"] = float(
+            losses_of(ours, codes).mean() - np.average(lost, weights=w)
+        )
     for what, (ours, theirs) in pairs.items():
         gap = expit(ours).mean() - np.average(expit(theirs), weights=w)
         values[f"difference of confidence, {what}"] = float(gap)
-        values[f"distance of confidences, {what}"] = kolmogorov(ours, theirs, w) / critical(
-            n, n_new
-        )
+        distance = kolmogorov(ours, theirs, w) / critical(n, n_new)
+        values[f"distance of confidences, {what}"] = distance
     return Split(values, (P.max(axis=1), right), len(clf.classes_))
 
 

@@ -43,6 +43,7 @@ exclude_patterns = [
     "auto_examples/**/*.ipynb",
     "auto_examples/**/*.py",
     "scale.md",  # included by generated/scale, which exists even without it
+    "promises.md",  # included by generated/promises
 ]
 templates_path = ["_templates"]
 nitpicky = True

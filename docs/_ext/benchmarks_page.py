@@ -2,7 +2,8 @@
 
 `docs/results/*.json` are the results copied by `docs/keep_results.py`, `paper/RESULTS.md` and
 `paper/TRIED.md` are written by `make paper`, and `docs/scale.md` describes the cost of large data.
-If one of them is missing, its page says so.
+If one of them is missing, its page says so. The text of the page about promises is in
+`docs/promises.md`.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ def benchmark_page(folder: Path) -> str:
         "To repeat the measurements, run `make bench`, or a part with `make bench BENCH=measures`.",
         "",
     ]
-    files = sorted(folder.glob("*.json"), key=lambda path: (*_place(path.stem), path.stem))
+    files = [path for path in folder.glob("*.json") if path.stem != "promises"]
+    files = sorted(files, key=lambda path: (*_place(path.stem), path.stem))
     if not files:
         lines += [
             "This copy contains no results: run `make bench`, then `make keep-results`.",
@@ -104,6 +106,155 @@ def _place(name: str) -> tuple[int]:
     return (order.index(name) if name in order else len(order),)
 
 
+# -- promises --------------------------------------------------------------------------------------
+
+GROUPS, UNKNOWN = "tests/estimators/test_groups.py", "tests/estimators/test_unknown.py"
+SMALL = "tests/estimators/test_promises.py"
+
+PROMISES = {
+    "confidence - accuracy": (
+        "the mean probability of the predicted label is the accuracy",
+        "within 1.5 points",
+        f"{SMALL}::test_new_objects_are_answered_as_held_out_ones_are",
+    ),
+    "calibration error": (
+        "so it is among objects of about the same probability",
+        "",
+        "tests/data/test_calibration.py::test_the_temperature_is_near_the_best_for_new_objects",
+    ),
+    "coverage at": (
+        "label sets with `by_class=False` contain the true label as often as stated",
+        "at most 1 point less",
+        "tests/core/test_conformal.py::test_sets_have_the_stated_coverage",
+    ),
+    "coverage by class at": (
+        "so do label sets by class",
+        "at most 1 point less",
+        f"{UNKNOWN}::test_sets_cover_overall_and_in_each_class",
+    ),
+    "coverage of the rare class at": (
+        "by class, they also do for a class of 3 %",
+        "at most 1 point less",
+        f"{UNKNOWN}::test_sets_cover_overall_and_in_each_class",
+    ),
+    "coverage of the rare class, not by class at": (
+        "with `by_class=False`, this is not promised",
+        "",
+        "",
+    ),
+    "wrong labels at": (
+        "a list by `select` has at most the stated share of wrong labels, on average",
+        "one standard error",
+        "tests/model/test_model.py::test_selected_labels_are_wrong_at_most_as_often_as_allowed",
+    ),
+    "false alarms at": (
+        "at most the stated share of objects from known classes is called novel",
+        "one standard error",
+        f"{UNKNOWN}::test_false_alarms_are_as_frequent_as_stated",
+    ),
+    "distance of p-values": (
+        "p-values are not smaller than uniform ones, ties or not",
+        "the critical value",
+        "tests/core/test_conformal.py::test_novelty_is_uniform_whatever_its_parts_depend_on",
+    ),
+    "difference of confidence": (
+        "every head and every look is as confident about new objects as about held-out ones",
+        "within 1.5 points",
+        f"{SMALL}::test_new_objects_are_answered_as_held_out_ones_are",
+    ),
+    "distance of confidences": (
+        "and the confidences have the same distribution (Kolmogorov-Smirnov)",
+        "the critical value",
+        f"{SMALL}::test_new_objects_are_answered_as_held_out_ones_are",
+    ),
+    "difference of loss": (
+        "and the log-loss of new objects is that of held-out ones",
+        "within 0.03",
+        f"{SMALL}::test_new_objects_are_answered_as_held_out_ones_are",
+    ),
+}
+"""What is promised, within which bound it is to hold, and the test that guards it."""
+
+COLUMNS = {
+    "confidence - accuracy": "confidence − accuracy",
+    "coverage at 90 %": "coverage 90 %",
+    "coverage by class at 90 %": "by class",
+    "wrong labels at 5 %": "wrong at 5 %",
+    "wrong labels at 10 %": "10 %",
+    "wrong labels at 20 %": "20 %",
+    "false alarms at 1 %": "false alarms 1 %",
+    "false alarms at 5 %": "5 %",
+    "difference of confidence, answers": "new − held-out confidence",
+}
+
+
+def promises_page(written: Path, results: Path) -> str:
+    """Return the page about promises: the text, what was measured, and which bounds are missed."""
+    lines = [f"```{{include}} ../{written.name}", ":relative-docs: .", "```", ""]
+    if not results.exists():
+        return "\n".join([*lines, "This copy has no results: run `make bench BENCH=promises`.", ""])
+    kept = json.loads(results.read_text("utf-8"))
+    rows = kept["rows"]
+    lines += ["## What was measured", ""]
+    lines += ["| promise | bound | kept | unsure | missed | farthest | guarded by |"]
+    lines += ["|---|---|---:|---:|---:|---|---|"]
+    for start, (told, bound, guard) in PROMISES.items():
+        found = [
+            (row["name"], key, one)
+            for row in rows
+            for key, one in row["promises"].items()
+            if key.startswith(start)
+        ]
+        if not found:
+            continue
+        count = {v: sum(one["holds"] == v for _, _, one in found) for v in ("yes", "unsure", "no")}
+        name, key, one = max(found, key=lambda item: _beyond(*item[1:]))
+        level = key[len(start) :].strip(" ,")
+        far = f"{shown(key, one)} ({', '.join(part for part in (name, level) if part)})"
+        numbers = [count[v] if bound else "" for v in count]
+        test = guard.rpartition("::")[2]
+        lines += [_line([told, bound, *numbers, far, f"`{test}`" if test else ""])]
+    lines += ["", "## By data set", ""]
+    lines += [
+        "Standard errors over the splits are in parentheses. **Bold**: the bound is missed by"
+    ]
+    lines += ["two standard errors or more; *italic*: by less.", ""]
+    lines += [_line(["data set", "classes", "splits", "accuracy", *COLUMNS.values()])]
+    lines += ["|---|---:|---:" + "|---:" * (1 + len(COLUMNS)) + "|"]
+    for row in rows:
+        cells = [row["name"], row["classes"], row["splits"], f"{100 * row['accuracy']:.1f} %"]
+        cells += [_marked(key, row["promises"].get(key)) for key in COLUMNS]
+        lines += [_line(cells)]
+    return "\n".join([*lines, "", *origin(kept)])
+
+
+def shown(key: str, one: dict[str, Any]) -> str:
+    """Return a promise's value and standard error: in percent, or as it is."""
+    plain = key.startswith(("distance", "difference of loss"))
+    unit, digits, sign = (1, 2, "") if plain else (100, 1, "\N{NO-BREAK SPACE}%")
+    text = f"{unit * one['value']:.{digits}f}{sign}"
+    return text if one["error"] is None else f"{text} ({unit * one['error']:.{digits}f})"
+
+
+def _beyond(key: str, one: dict[str, Any]) -> float:
+    """Return a number by which values of one promise are ordered: farther off, larger."""
+    level = float(key.rpartition(" at ")[2].removesuffix(" %")) / 100 if " at " in key else 0.0
+    if key.startswith("coverage"):
+        return level - one["value"]
+    return one["value"] - level if level or key.startswith("distance") else abs(one["value"])
+
+
+def _marked(key: str, one: dict[str, Any] | None) -> str:
+    if one is None:
+        return ""
+    mark = {"no": "**", "unsure": "*"}.get(one["holds"], "")
+    return f"{mark}{shown(key, one)}{mark}"
+
+
+def _line(cells: list[Any]) -> str:
+    return "| " + " | ".join(cell(c) for c in cells) + " |"
+
+
 def paper_page(results: Path) -> str:
     if not results.exists():
         return (
@@ -131,6 +282,8 @@ def write(path: Path, text: str) -> None:
 def generate(app: Sphinx) -> None:
     docs = Path(app.srcdir)
     write(docs / "generated" / "benchmarks.md", benchmark_page(docs / "results"))
+    results = docs / "results" / "promises.json"
+    write(docs / "generated" / "promises.md", promises_page(docs / "promises.md", results))
     write(docs / "generated" / "scale.md", scale_page(docs / "scale.md"))
     write(docs / "generated" / "paper.md", paper_page(docs.parent / "paper" / "RESULTS.md"))
     write(docs / "generated" / "tried.md", paper_page(docs.parent / "paper" / "TRIED.md"))

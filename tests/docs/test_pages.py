@@ -71,3 +71,14 @@ def test_kept_results_contain_no_absolute_path():
     for path in kept:
         found = re.search(r"""["'\s(]/\w+/\w""", path.read_text())
         assert found is None, f"{path.name} contains an absolute path"
+
+
+def test_the_tests_that_guard_promises_exist():
+    written = (ROOT / "docs" / "promises.md").read_text("utf-8")
+    written += (ROOT / "docs" / "_ext" / "benchmarks_page.py").read_text("utf-8")
+    named = set(re.findall(r"\btest_\w+(?!\w*\.py)\b", written))
+    tests = "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    files = {path.stem for path in (ROOT / "tests").rglob("test_*.py")}
+    missing = {name for name in named - files if f"def {name}(" not in tests}
+    assert len(named - files) > 10
+    assert not missing

@@ -428,7 +428,8 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
             Between 0 and 1.
         by_class : bool, default=True
             Reach the coverage within each class that has at least 30 held-out objects, and jointly
-            over the smaller classes. Otherwise reach it over all objects, with smaller sets.
+            over the smaller classes. Otherwise reach it over all objects, with smaller sets, which
+            may hardly ever contain the label of a rare class.
 
         Examples
         --------

@@ -151,6 +151,9 @@ class KreinClassifier(Classifier):
         (`name`, `weight` in the pool, log-loss `alone`, and log-loss of the pool `without` it) and
         `looks` (`name`, `share` of the objects that get it; mean number of `comparisons` and
         `log_loss` of a model that stops after it). None if no object could be held out.
+    n_held_out_ : int
+        Number of training objects, or groups of them, that were held out to calibrate the answers.
+        With fewer than 50, probabilities, label sets and lists are only rough.
     n_copies_ : int
         Number of training objects that are copies of others with the same label. Copies are held
         out together, and count as one held-out object.
@@ -284,6 +287,11 @@ class KreinClassifier(Classifier):
             finally:
                 kept.close()
         return self
+
+    @property
+    def n_held_out_(self) -> int:
+        """Number of held-out training objects, or groups of them."""
+        return round(self._fitted().cascade.n_seen)
 
     @property
     def comparisons_(self) -> float:

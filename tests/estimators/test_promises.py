@@ -1,0 +1,55 @@
+"""Promises of the documentation, on sets small enough for a test; the audit is a benchmark."""
+
+import numpy as np
+import pytest
+
+from benchmarks.promises import CASES, judged, one_split
+from krein import KreinClassifier
+
+SPLITS = 4
+
+
+@pytest.mark.parametrize("name", ["two classes", "words", "groups of 6"])
+def test_new_objects_are_answered_as_held_out_ones_are(name):
+    """The bounds are several standard errors away from what is measured over many splits."""
+    found = [one_split(CASES[name], 150, seed).values for seed in range(SPLITS)]
+    mean = {key: np.mean([one[key] for one in found]) for key in found[0]}
+    for key, value in mean.items():
+        if key.startswith("difference of confidence"):
+            assert abs(value) < 0.06, key
+    assert abs(mean["confidence - accuracy"]) < 0.09
+    assert mean["coverage at 90 %"] > 0.82
+    assert mean["coverage by class at 90 %"] > 0.82
+    assert mean["false alarms at 5 %"] < 0.1
+
+
+@pytest.mark.parametrize(
+    ("key", "kept", "missed"),
+    [
+        ("confidence - accuracy", 0.014, 0.08),
+        ("confidence - accuracy", -0.014, -0.08),
+        ("coverage at 90 %", 0.891, 0.83),
+        ("wrong labels at 10 %", 0.1, 0.2),
+        ("false alarms at 1 %", 0.01, 0.06),
+        ("distance of p-values", 0.9, 1.3),
+        ("difference of loss, pcvm", 0.02, 0.1),
+        ("difference of confidence, ikfd", 0.01, 0.05),
+    ],
+)
+def test_a_promise_is_kept_or_missed(key, kept, missed):
+    noise = np.array([-0.01, 0.0, 0.01])
+    assert judged(key, kept + noise).verdict == "yes"
+    assert judged(key, missed + noise).verdict == "no"
+    assert judged(key, missed + 100 * noise).verdict != "no"  # too noisy to tell
+
+
+def test_what_is_not_promised_has_no_verdict():
+    assert judged("coverage of the rare class, not by class at 90 %", np.zeros(3)).verdict == ""
+
+
+def test_the_number_of_held_out_objects_counts_groups():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 2)), np.repeat([0, 1], 60)
+    clf = KreinClassifier("manhattan").fit(X, y)
+    assert clf.n_held_out_ == 120
+    assert clf.fit(X, y, groups=np.arange(120) // 4).n_held_out_ == 30
