@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import log_loss
 
 import krein.estimators.discriminants
@@ -136,6 +136,21 @@ def test_units_far_from_one(cls, unit):
         a = cls("linear", **options).fit(X, y).predict_proba(X)
         b = cls("linear", **options).fit(X * unit, y).predict_proba(X * unit)
         assert_allclose(b, a, atol=1e-8)
+
+
+@pytest.mark.parametrize("rule", ["meb", "kmeans", "entropy", "leverage", "random", "stratified"])
+@pytest.mark.parametrize("unit", [2.0**330, 2.0**-330])
+def test_landmarks_do_not_depend_on_the_unit(rule, unit):
+    """The fourth powers of these values are outside the range of floating-point numbers."""
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    D, y = np.abs(X[:, None] - X).sum(axis=2), (X[:, 0] > 0).astype(int)
+    options = {} if rule == "meb" else {"n_landmarks": 8}
+    for cls in (IKFD, IKQD):
+        options |= {"landmarks": rule, "random_state": 0}
+        a = cls("precomputed-distance", **options).fit(D, y)
+        b = cls("precomputed-distance", **options).fit(D * unit, y)
+        assert_array_equal(b.landmarks_, a.landmarks_)
+        assert_allclose(b.predict_proba(D * unit), a.predict_proba(D), atol=1e-8)
 
 
 @BOTH

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from ..compare import Pairs
 from ..core.calibration import Codes, Family
 from ..core.shapes import Array, Indices
-from ..core.space import LandmarkCentre
+from ..core.space import LandmarkCentre, unit_of
 from ..measures.base import Kind
 from ..measures.precomputed import Precomputed, PrecomputedRows
 from ..wording import parameter
@@ -119,12 +119,18 @@ def given_pairs(values: Array, kind: Kind = "similarity") -> Pairs:
     return Pairs(Precomputed(kind), rows, n_jobs=1)
 
 
+def in_safe_unit(values: Array) -> Array:
+    """Return values in a unit in which their fourth powers neither overflow nor vanish."""
+    unit = unit_of(values)
+    return values if unit == 1 else values / unit
+
+
 def similarities(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
     """Return the similarities (n, s) of `rows` to `cols`, which must be among `rows`.
 
     Values of a dissimilarity are squared and centred on the columns.
     """
-    values = pairs.block(rows, cols)
+    values = in_safe_unit(pairs.block(rows, cols))
     if pairs.kind == "similarity":
         return values
     place = {row: i for i, row in enumerate(rows)}

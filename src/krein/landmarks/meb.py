@@ -14,7 +14,7 @@ from ..core.meb import Ball, minimum_enclosing_ball
 from ..core.shapes import Array, Indices
 from ..core.space import LandmarkCentre, double_centre
 from ..wording import parameter
-from .base import Codes, Rule, Selection, given_pairs, n_sketched
+from .base import Codes, Rule, Selection, given_pairs, in_safe_unit, n_sketched
 
 PSD_TOLERANCE = 1e-8
 """A λ below −1e-8 of the largest |λ| is not a rounding error: the matrix is not psd."""
@@ -91,7 +91,7 @@ class MEB(Rule):
         if pairs.kind == "dissimilarity" and size is None:
             # all values are known: K is their textbook double centring, K_c a block of it
             all_rows = np.arange(len(pairs))
-            pairs = given_pairs(double_centre(pairs.block(all_rows, all_rows) ** 2))
+            pairs = given_pairs(double_centre(in_safe_unit(pairs.block(all_rows, all_rows)) ** 2))
         members = [np.flatnonzero(codes == c) for c in np.unique(codes)]
         columns = [
             rows if size is None else np.sort(rng.choice(rows, min(size, len(rows)), False))
@@ -142,6 +142,7 @@ def _tested(cols: Indices) -> Indices:
 
 
 def _is_psd(core: Array, kind: str) -> bool:
+    core = in_safe_unit(core)
     W = core if kind == "similarity" else LandmarkCentre.of(core).similarities(core)
     lam = np.linalg.eigvalsh((W + W.T) / 2)
     return bool(lam[0] >= -PSD_TOLERANCE * np.abs(lam).max())
@@ -178,6 +179,7 @@ def _ball_of_rows(
 ) -> Ball:
     """Return the ball of K_c K_cᵀ, from the rows of K_c as points, without an n_c×n_c product."""
     X = np.concatenate(list(pairs.map_columns(lambda _, C: C, cols, rows=rows, known=core)))
+    X = in_safe_unit(X)
     if pairs.kind == "dissimilarity":
         X = LandmarkCentre.of(X[np.searchsorted(rows, cols)]).similarities(X)
     X -= X.mean(axis=0)  # balls do not depend on the origin; rounding does
