@@ -29,7 +29,7 @@ free = np.linalg.solve(H, -c)
 cut = np.maximum(free, 0)
 problem = Quadratic(np.zeros(2), square=H)
 problem.c = c
-exact = minimise_bounded(problem, bounded=np.array([True, True])).x
+exact = minimise_bounded(problem, bounded=np.array([True, True]))[0]
 
 
 def loss(w1, w2):
