@@ -83,7 +83,7 @@ from .predictor import (
     "--rank-names",
     metavar="NAMES",
     help="Names of the ranks, separated by commas, such as domain,phylum,class. Default: by "
-    "prefixes such as g__, or else rank_1, rank_2, …",
+    "prefixes such as g: for the genus, or else rank_1, rank_2, …",
 )
 @options.own_measure
 @options.unknown_letters
