@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import krein as library
-from krein.cli.serve import Limits, Service, document
+from krein.cli.service import Limits, Service, document
 from krein.measures import Combined
 
 SPEC = ("--measure", "name=levenshtein, age=euclidean*0.1,born=levenshtein*5")

@@ -18,13 +18,15 @@ import pytest
 
 import krein as library
 from krein.cli.predictor import Details, Predictor
-from krein.cli.serve import Limits, Service, make_app
+from krein.cli.service import Limits, Service
 from krein.io import open_source
 from krein.measures.sequences import SmithWaterman
 
 uvicorn = pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
 pytest.importorskip("prometheus_client")
+
+from krein.cli.web import make_app  # noqa: E402 - needs the packages above
 
 # some requests contain objects far shorter than the training objects, which gives a warning
 pytestmark = pytest.mark.filterwarnings("ignore::krein.data.dataset.ForeignObjectWarning")
@@ -389,10 +391,10 @@ def test_thresholds_are_options(files, model):
 def test_the_command_stops_in_the_middle_of_a_request(files, model, environment):
     slow = (
         "import sys, time; from krein.cli import main; "
-        "from krein.measures.sequences import SmithWaterman as S; from krein.cli import serve; "
-        "make = serve.make_app; "
+        "from krein.measures.sequences import SmithWaterman as S; from krein.cli import web; "
+        "make = web.make_app; "
         "wait = lambda self, A, B: print('begun', flush=True) or time.sleep(600); "
-        "serve.make_app = lambda *a, **k: setattr(S, 'block', wait) or make(*a, **k); "
+        "web.make_app = lambda *a, **k: setattr(S, 'block', wait) or make(*a, **k); "
         f"sys.argv = ['krein', 'serve', {model!r}, '--port', '0', '--no-access-log']; main()"
     )
     process = subprocess.Popen(
