@@ -49,6 +49,8 @@ from .streams import (
 USUAL_NAMES = ("id", "ids", "name", "names", "accession", "")
 USUAL_OBJECTS = ("sequence", "seq", "text", "string", "word", "object")
 
+Content = Literal["strings", "receptors", "records", "vectors", "matrix"]
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -56,7 +58,7 @@ class Layout:
 
     columns: list[str]
     heading: bool
-    content: Literal["strings", "receptors", "records", "vectors", "matrix"]
+    content: Content
     objects: list[int]
     labels: int | None
     names: int | None
@@ -92,111 +94,189 @@ def decide_layout(
     file contains types, its columns have names, and `types` states for each whether it consists of
     numbers; cells may then be series.
     """
-    content, heading = options.content, options.header
     if types is not None:
-        content, heading = None if content == "series" else content, True
-    elif content == "series":
+        content = None if options.content == "series" else options.content
+        options = replace(options, content=content, header=True)
+    elif options.content == "series":
         raise ValueError(
             f"{shown}: series must be in .ts, .npy or .npz files; "
             f"{parameter('format', repr('vectors'))} reads rows"
         )
-    objects, names = options.objects, options.names
-    labels, label_file = split_labels(options.labels, [cell.strip() for cell in rows[0]])
-    if len(rows) > 1 and heading is not False and len(rows[0]) == len(rows[1]) - 1:
-        rows = [["", *rows[0]], *rows[1:]]  # R omits the corner above the row names
-        heading = True
-    width = len(rows[0])
-    chains: list[str] = []
-    if objects is None and not options.record_columns and content is None and heading is not False:
-        pairs = chain_columns(cell.strip() for cell in rows[0])
-        chains = [name for pair in pairs for name in pair]
-        heading = True if chains else heading
-    if heading is None:
-        named = (*options.record_columns, objects, labels, names)
-        heading = _has_heading(rows, [c for c in named if c is not None])
-        if not heading and content != "vectors" and _counts_columns(rows[0]):
-            # above vectors, such a row is an ordinary object
-            square = count_rows(width + 2) == width + 1
-            heading = square and (content == "matrix" or _is_symmetric(rows[1:]))
-    columns = [cell.strip() for cell in rows[0]] if heading else [str(i + 1) for i in range(width)]
-    data = rows[1:] if heading else rows
-    if not data:
-        raise DataError(f"{shown}: contains a header but no objects")
-    complete = [row for row in data if len(row) == width]
-    numeric = types or [
-        all(as_number(row[i]) is not None for row in complete) for i in range(width)
-    ]
-
-    def find(column: str, role: str) -> int:
-        if column in columns:
-            if columns.count(column) > 1:
-                raise DataError(f"{shown}: two columns are called {column!r}; use a column number")
-            return columns.index(column)
-        if column.isdecimal() and 1 <= int(column) <= width:
-            return int(column) - 1
-        listed = ", ".join(repr(c) for c in columns[:30]) + (" …" if width > 30 else "")
-        raise DataError(
-            f"{shown}: there is no column {column!r} for the {role}; the columns are {listed}"
-        )
-
-    at_labels = None if labels is None else find(labels, "labels")
-    at_names = None if names is None else find(names, "names")
-    chosen = [] if objects is None else _chosen(objects, columns, find)
-    chosen = [find(column, "objects") for column in options.record_columns or chains] or chosen
-    rest = [i for i in range(width) if i not in (at_labels, at_names, *chosen)]
-    if heading:
-        if at_labels is None:
-            at_labels = _usual(columns, rest, USUAL_LABELS)
-            rest = [i for i in rest if i != at_labels]
-        if at_names is None and (chosen or len(rest) > 1):
-            at_names = _usual(columns, rest, USUAL_NAMES)
-            rest = [i for i in rest if i != at_names]
-    words = [i for i in rest if not numeric[i]]
-    made: Literal["strings", "receptors", "records", "vectors", "matrix"] = "strings"
-    if options.record_columns:
-        made = "records"
-    elif chains:
-        made = "receptors"
-    elif chosen:
-        if len(chosen) > 1 or content is not None:
-            made = content or "vectors"
-    elif not rest:
-        raise DataError(f"{shown}: no column is left for the objects")
-    elif not words or (at_names is None and words == rest[:1] and len(rest) > 2):
-        if words:  # row names before numbers
-            at_names, rest = words[0], rest[1:]
-        square = content is None and count_rows(len(rest) + 2) - heading == len(rest)
-        chosen, made = rest, content or ("matrix" if square else "vectors")
-    elif content is not None:
-        raise DataError(
-            f"{shown}: the column {columns[words[0]]!r} does not consist of numbers; declare it "
-            f"with {parameter('labels')} or {parameter('names')}, or choose the numeric columns "
-            f"with {parameter('objects')}"
-        )
-    else:
-        found = rest[0] if len(rest) == 1 else _usual(columns, rest, USUAL_OBJECTS)
-        if found is None:
-            listed = ", ".join(repr(columns[i]) for i in rest[:30])
-            raise DataError(
-                f"{shown}: which column contains the objects? The columns are {listed}; use "
-                f"{parameter('objects', 'COLUMN')} (and {parameter('labels')}, "
-                f"{parameter('names')})"
-            )
-        chosen = [found]
-    layout = Layout(columns, heading, made, chosen, at_labels, at_names)
+    column, label_file = split_labels(options.labels, [cell.strip() for cell in rows[0]])
+    table = _assign(shown, rows, replace(options, labels=column), count_rows, types)
+    layout = next(found for recognise in RECOGNISERS if (found := recognise(table)) is not None)
     skip = options.skip_unlabelled
     return layout, find_labels(label_file, options.label_pattern, options.max_size, skip)
 
 
-def _has_heading(rows: Sequence[Sequence[str]], named: Sequence[str]) -> bool:
-    first = [cell.strip() for cell in rows[0]]
+@dataclass(frozen=True)
+class _Table:
+    """A table in which the columns of the objects are still to be found."""
+
+    shown: str
+    columns: list[str]
+    heading: bool
+    options: Options
+    count_rows: Callable[[int], int]
+    labels: int | None
+    names: int | None
+    chains: list[str]  # the columns that are called like those of receptors
+    chosen: list[int]  # the columns that the user named, or those of receptors
+    rest: list[int]  # the columns without a role
+    words: list[int]  # those of them that do not consist of numbers
+
+    def layout(self, content: Content, objects: list[int], names: int | None = None) -> Layout:
+        """Return the layout, once the objects are known; `names` if it became known with them."""
+        at_names = self.names if names is None else names
+        return Layout(self.columns, self.heading, content, objects, self.labels, at_names)
+
+
+def _assign(
+    shown: str,
+    rows: Sequence[Sequence[str]],
+    options: Options,
+    count_rows: Callable[[int], int],
+    types: Sequence[bool] | None,
+) -> _Table:
+    """Assign the columns that the user named, and those with usual names."""
+    if len(rows) > 1 and options.header is not False and len(rows[0]) == len(rows[1]) - 1:
+        rows = [["", *rows[0]], *rows[1:]]  # R omits the corner above the row names
+        options = replace(options, header=True)
+    chains = _chain_columns(rows[0], options)
+    heading = bool(chains) or _has_heading(rows, options, count_rows)
+    width, data = len(rows[0]), rows[1:] if heading else rows
+    columns = [cell.strip() for cell in rows[0]] if heading else [str(i + 1) for i in range(width)]
+    if not data:
+        raise DataError(f"{shown}: contains a header but no objects")
+    find = partial(_find, shown, columns)
+    at_labels = None if options.labels is None else find(options.labels, "labels")
+    at_names = None if options.names is None else find(options.names, "names")
+    chosen = [find(column, "objects") for column in options.record_columns or chains]
+    if options.objects is not None:
+        chosen = _chosen(options.objects, columns, find)
+    rest = [i for i in range(width) if i not in (at_labels, at_names, *chosen)]
+    if heading and at_labels is None:
+        at_labels = _usual(columns, rest, USUAL_LABELS)
+        rest = [i for i in rest if i != at_labels]
+    if heading and at_names is None and (chosen or len(rest) > 1):
+        at_names = _usual(columns, rest, USUAL_NAMES)
+        rest = [i for i in rest if i != at_names]
+    numeric = types or _are_numeric([row for row in data if len(row) == width], width)
+    words = [i for i in rest if not numeric[i]]
+    return _Table(
+        shown, columns, heading, options, count_rows, at_labels, at_names, chains, chosen, rest,
+        words,
+    )  # fmt: skip
+
+
+def _records(table: _Table) -> Layout | None:
+    """Recognise records: the user listed their columns."""
+    return table.layout("records", table.chosen) if table.options.record_columns else None
+
+
+def _receptors(table: _Table) -> Layout | None:
+    """Recognise receptors: their columns are called so."""
+    return table.layout("receptors", table.chosen) if table.chains else None
+
+
+def _named_objects(table: _Table) -> Layout | None:
+    """Recognise objects in the columns that the user named: several contain numbers."""
+    if not table.chosen:
+        return None
+    several: Content = "vectors" if len(table.chosen) > 1 else "strings"
+    return table.layout(table.options.content or several, table.chosen)  # type: ignore[arg-type]
+
+
+def _numbers(table: _Table) -> Layout | None:
+    """Recognise a matrix or vectors: nothing but numbers is left, perhaps after row names."""
+    rest, words, content = table.rest, table.words, table.options.content
+    row_names = table.names is None and words == rest[:1] and len(rest) > 2
+    if not rest or (words and not row_names):
+        return None
+    objects = rest[len(words) :]
+    if content is None:
+        n_rows = table.count_rows(len(objects) + 2) - table.heading
+        content = "matrix" if n_rows == len(objects) else "vectors"
+    return table.layout(content, objects, words[0] if words else None)  # type: ignore[arg-type]
+
+
+def _strings(table: _Table) -> Layout:
+    """Recognise strings in the only column that is left, or in one with a usual name."""
+    columns, rest = table.columns, table.rest
+    if not rest:
+        raise DataError(f"{table.shown}: no column is left for the objects")
+    if table.options.content is not None:
+        raise DataError(
+            f"{table.shown}: the column {columns[table.words[0]]!r} does not consist of numbers; "
+            f"declare it with {parameter('labels')} or {parameter('names')}, or choose the "
+            f"numeric columns with {parameter('objects')}"
+        )
+    found = rest[0] if len(rest) == 1 else _usual(columns, rest, USUAL_OBJECTS)
+    if found is None:
+        listed = ", ".join(repr(columns[i]) for i in rest[:30])
+        raise DataError(
+            f"{table.shown}: which column contains the objects? The columns are {listed}; use "
+            f"{parameter('objects', 'COLUMN')} (and {parameter('labels')}, {parameter('names')})"
+        )
+    return table.layout("strings", [found])
+
+
+RECOGNISERS: tuple[Callable[[_Table], Layout | None], ...] = (
+    _records, _receptors, _named_objects, _numbers, _strings,
+)  # fmt: skip
+"""What a table may contain, in the order in which it is tried; the last one refuses the others."""
+
+
+def _chain_columns(first: Sequence[str], options: Options) -> list[str]:
+    """Return the columns of receptors, if the user asked for nothing else."""
+    if options.objects is not None or options.record_columns or options.content is not None:
+        return []
+    pairs = () if options.header is False else chain_columns(cell.strip() for cell in first)
+    return [name for pair in pairs for name in pair]
+
+
+def _find(shown: str, columns: Sequence[str], column: str, role: str) -> int:
+    """Return the place of a column, given by its name or its number from 1."""
+    if column in columns:
+        if columns.count(column) > 1:
+            raise DataError(f"{shown}: two columns are called {column!r}; use a column number")
+        return columns.index(column)
+    if column.isdecimal() and 1 <= int(column) <= len(columns):
+        return int(column) - 1
+    listed = ", ".join(repr(c) for c in columns[:30]) + (" …" if len(columns) > 30 else "")
+    raise DataError(
+        f"{shown}: there is no column {column!r} for the {role}; the columns are {listed}"
+    )
+
+
+def _are_numeric(rows: Sequence[Sequence[str]], width: int) -> list[bool]:
+    """Return whether each column consists of numbers; a cell that is not there is none."""
+    return [
+        all(len(row) > i and as_number(row[i]) is not None for row in rows) for i in range(width)
+    ]
+
+
+def _has_heading(
+    rows: Sequence[Sequence[str]], options: Options, count_rows: Callable[[int], int]
+) -> bool:
+    """Whether the first row names the columns."""
+    if options.header is not None:
+        return options.header
+    first, below = [cell.strip() for cell in rows[0]], rows[1:]
+    named = (*options.record_columns, options.objects, options.labels, options.names)
     if any(name in first for name in named):
         return True
-    below = rows[1:]
-    numbers = [
-        bool(below) and all(len(row) > i and as_number(row[i]) is not None for row in below)
-        for i in range(len(first))
-    ]
+    if _looks_like_heading(first, below):
+        return True
+    if options.content == "vectors" or not _counts_columns(first):
+        return False  # above vectors, a row that counts the columns is an ordinary object
+    square = count_rows(len(first) + 2) == len(first) + 1
+    return square and (options.content == "matrix" or _is_symmetric(below))
+
+
+def _looks_like_heading(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row has a word above numbers, or no column is numeric."""
+    numbers = _are_numeric(below, len(first)) if below else [False] * len(first)
     if not any(numbers):
         return not all(as_number(cell) is not None for cell in first)
     # a word, or the empty corner of a table of numbers, above numbers
@@ -208,8 +288,7 @@ def _has_heading(rows: Sequence[Sequence[str]], named: Sequence[str]) -> bool:
 
 def _counts_columns(first: Sequence[str]) -> bool:
     """Whether a row of numbers merely counts the columns."""
-    cells = [cell.strip() for cell in first]
-    return any(cells == [str(i + k) for i in range(len(cells))] for k in (0, 1))
+    return any(list(first) == [str(i + k) for i in range(len(first))] for k in (0, 1))
 
 
 def _is_symmetric(rows: Sequence[Sequence[str]]) -> bool:
