@@ -149,24 +149,24 @@ def _assign(
     if not data:
         raise DataError(f"{shown}: contains a header but no objects")
     find = partial(_find, shown, columns)
-    at_labels = None if options.labels is None else find(options.labels, "labels")
-    at_names = None if options.names is None else find(options.names, "names")
+    labels = None if options.labels is None else find(options.labels, "labels")
+    names = None if options.names is None else find(options.names, "names")
     chosen = [find(column, "objects") for column in options.record_columns or chains]
     if options.objects is not None:
         chosen = _chosen(options.objects, columns, find)
-    rest = [i for i in range(width) if i not in (at_labels, at_names, *chosen)]
-    if heading and at_labels is None:
-        at_labels = _usual(columns, rest, USUAL_LABELS)
-        rest = [i for i in rest if i != at_labels]
-    if heading and at_names is None and (chosen or len(rest) > 1):
-        at_names = _usual(columns, rest, USUAL_NAMES)
-        rest = [i for i in rest if i != at_names]
+
+    def others() -> list[int]:
+        return [i for i in range(width) if i not in (labels, names, *chosen)]
+
+    if heading and labels is None:
+        labels = _usual(columns, others(), USUAL_LABELS)
+    if heading and names is None and (chosen or len(others()) > 1):
+        names = _usual(columns, others(), USUAL_NAMES)
     numeric = types or _are_numeric([row for row in data if len(row) == width], width)
-    words = [i for i in rest if not numeric[i]]
+    words = [i for i in others() if not numeric[i]]
     return _Table(
-        shown, columns, heading, options, count_rows, at_labels, at_names, chains, chosen, rest,
-        words,
-    )  # fmt: skip
+        shown, columns, heading, options, count_rows, labels, names, chains, chosen, others(), words
+    )
 
 
 def _records(table: _Table) -> Layout | None:
