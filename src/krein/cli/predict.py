@@ -10,7 +10,7 @@ import tempfile
 import time
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from itertools import islice
@@ -55,6 +55,13 @@ from .predictor import (
 )
 
 
+def split_rank_names(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> tuple[str, ...]:
+    """Return the names in a list separated by commas."""
+    return tuple(name.strip() for name in (value or "").split(",") if name.strip())
+
+
 @krein_command("predict")
 @options.new_objects
 @options.row_output
@@ -81,6 +88,7 @@ from .predictor import (
 )
 @click.option(
     "--rank-names",
+    callback=split_rank_names,
     metavar="NAMES",
     help="Names of the ranks, separated by commas, such as domain,phylum,class. Default: by "
     "prefixes such as g: for the genus, or else rank_1, rank_2, …",
@@ -177,7 +185,7 @@ def command(
     coverage: float | None,
     top: int | None,
     label_ranks: str | None,
-    rank_names: str | None,
+    rank_names: tuple[str, ...],
     measure: str | None,
     unknown_letters: str | None,
     strand: str,
@@ -214,19 +222,9 @@ def command(
       zcat new.fasta.gz | krein predict model.krein > labels.csv
       krein predict model.krein queries-vs-refs.tsv --queries queries.fasta -o labels.csv
     """
-    if ambiguous_below is not None and coverage is not None:
-        raise click.UsageError("use either --ambiguous-below or --coverage, not both")
-    if coverage is not None and (classified_out or unclassified_out):
-        raise click.UsageError(
-            "--coverage needs all objects before it calls any ambiguous, but --classified-out and "
-            "--unclassified-out write as objects arrive: use --ambiguous-below instead"
-        )
-    if is_model(new) and not is_model(model):
-        raise click.UsageError(f"MODEL comes before NEW: krein predict {new} {model}")
+    _check_coverage(coverage, ambiguous_below, bool(classified_out or unclassified_out))
     targets = [output, kraken_report, classified_out, unclassified_out, table_out]
-    for i, target in enumerate(targets):
-        others = [other for other in targets[1:i] if other is not None]
-        check_target(target, reads=(model, new), writes=[output, *others] if i else ())
+    _check_files(model, new, targets)
     predictor = Predictor(
         model,
         Details(
@@ -236,7 +234,7 @@ def command(
             sets,
             evidence,
             label_ranks,
-            tuple(one.strip() for one in (rank_names or "").split(",") if one.strip()),
+            rank_names,
             selected=fdr is not None,
             strand=strand,
         ),
@@ -253,16 +251,18 @@ def command(
     source = predictor.open(new, **reading)
     start = time.perf_counter()
     chosen = choose_row_format(output, row_format, source)
-    whole = coverage is not None or fdr is not None  # rows are written after all have been read
+    # rows that are written after all have been read, and copies of objects, cannot be resumed
+    late = coverage is not None or fdr is not None
     copies = classified_out or unclassified_out or table_out
     part = None
-    if output is not None and source.rereadable and not whole and not copies:
+    if not late and not copies:
         part = _part(model, output, predictor, source, chosen, resume)
     if resume and part is None:
         raise click.UsageError(
             "--resume needs -o FILE, which is not compressed, and NEW on disk; it cannot be used "
             "with --coverage, --fdr, --table-out, --classified-out or --unclassified-out"
         )
+    counts = Counts(predictor.separator or find_separator(predictor.labels), sizein)
     with (
         warnings_as_lines(),
         splitting(source, classified_out, unclassified_out) as splitter,
@@ -273,8 +273,6 @@ def command(
         writer = RowWriter(
             file, predictor.names, chosen, escape_formulas=escape_formulas, has_header=done > 0
         )
-        separator = predictor.separator or find_separator(predictor.labels)
-        counts = Counts(separator, sizein)
         if part is not None:
             counts.add(part.earlier(chosen))
         found = predictor.rows(source, done)
@@ -287,45 +285,70 @@ def command(
             rows = _selecting(rows, fdr)
         for some in rows:
             writer.write(some)
+            counts.add(some)
             if part is not None:
                 part.complete(file, len(some))
             if completer is not None:
                 completer.add(some)
-            counts.add(some)
     if kraken_report is not None:
         with writing(kraken_report) as file:
             counts.report.write(file)
     predictor.warn_of_objects()
-    if counts.repeated:
-        first = printable(repr(counts.repeated[0]), 60)
-        warn(f"{len(counts.repeated):,} names occur again, such as {first}: rows have equal names")
-    unreadable, total = counts.by_status[UNREADABLE], counts.by_status.total()
-    if unreadable == total:
-        raise DataError(counts.first_reason)
-    if unreadable:
-        number = f"{unreadable:,} of {total:,} objects cannot be read"
-        first = "" if unreadable == 1 else "the first is "
-        reason = printable(counts.first_reason, 200)
-        warn(f"{number}: {first}{reason}")
+    counts.warn_of_objects()
     if output is not None:
-        seconds = time.perf_counter() - start
-        ranks = [f"{counts.by_rank[name]:,} at {name}" for name in predictor.ranks[::-1]]
-        depths = f": {', '.join(ranks)}" if ranks else ""
-        labelled = f"{counts.classified:,} of {total:,} objects in {seconds:.1f} s{depths}"
-        say("labelled", labelled, err=True)
-        if counts.classified < total:
-            say("unlabelled", counts.describe_others(threshold), err=True)
-        if fdr is not None:
-            lists = f"{counts.selected['label']:,} labels, {counts.selected['novel']:,} novel"
-            say("selected", f"{lists}; at most {100 * fdr:g} % errors expected in each", err=True)
+        _say_results(counts, time.perf_counter() - start, predictor.ranks, threshold, fdr)
         say("written", output, err=True)
 
 
+def _check_coverage(coverage: float | None, ambiguous_below: float | None, split: bool) -> None:
+    """Refuse a coverage together with options that it contradicts."""
+    if coverage is None:
+        return
+    if ambiguous_below is not None:
+        raise click.UsageError("use either --ambiguous-below or --coverage, not both")
+    if split:
+        raise click.UsageError(
+            "--coverage needs all objects before it calls any ambiguous, but --classified-out and "
+            "--unclassified-out write as objects arrive: use --ambiguous-below instead"
+        )
+
+
+def _check_files(model: str, new: str, targets: Sequence[str | None]) -> None:
+    """Refuse a model in place of the objects, and files that would be written over."""
+    if is_model(new) and not is_model(model):
+        raise click.UsageError(f"MODEL comes before NEW: krein predict {new} {model}")
+    for i, target in enumerate(targets):
+        others = [other for other in targets[1:i] if other is not None]
+        check_target(target, reads=(model, new), writes=[targets[0], *others] if i else ())
+
+
+def _say_results(
+    counts: Counts, seconds: float, ranks: Sequence[str], threshold: float, fdr: float | None
+) -> None:
+    """Print how many objects got a label, and why the others did not."""
+    total, classified = counts.by_status.total(), counts.classified
+    at_ranks = ", ".join(f"{counts.by_rank[name]:,} at {name}" for name in ranks[::-1])
+    depths = f": {at_ranks}" if ranks else ""
+    say("labelled", f"{classified:,} of {total:,} objects in {seconds:.1f} s{depths}", err=True)
+    if classified < total:
+        say("unlabelled", counts.describe_others(threshold), err=True)
+    if fdr is not None:
+        lists = f"{counts.selected['label']:,} labels, {counts.selected['novel']:,} novel"
+        say("selected", f"{lists}; at most {100 * fdr:g} % errors expected in each", err=True)
+
+
 def _part(
-    model: str, output: str, predictor: Predictor, source: Source, row_format: str, resume: bool
+    model: str,
+    output: str | None,
+    predictor: Predictor,
+    source: Source,
+    row_format: str,
+    resume: bool,
 ) -> Resumable | None:
     """Return the file of rows that is kept if the command is stopped; None if it cannot be."""
-    if is_stream(output) or output.endswith((".gz", ".xz")):
+    if output is None or is_stream(output) or output.endswith((".gz", ".xz")):
+        return None
+    if not source.rereadable:
         return None
     details = {name: value for name, value in asdict(predictor.details).items() if value}
     asked = {
@@ -668,6 +691,19 @@ class Counts:
             for status in (AMBIGUOUS, NOVEL, UNREADABLE)
             if (n := self.by_status[status])
         )
+
+    def warn_of_objects(self) -> None:
+        """Warn of repeated names and of objects that cannot be read; refuse if none can be."""
+        if self.repeated:
+            n, first = len(self.repeated), printable(repr(self.repeated[0]), 60)
+            warn(f"{n:,} names occur again, such as {first}: rows have equal names")
+        unreadable, total = self.by_status[UNREADABLE], self.by_status.total()
+        if unreadable == total:
+            raise DataError(self.first_reason)
+        if unreadable:
+            first = "" if unreadable == 1 else "the first is "
+            reason = printable(self.first_reason, 200)
+            warn(f"{unreadable:,} of {total:,} objects cannot be read: {first}{reason}")
 
     def add(self, rows: Iterable[Row]) -> None:
         """Count some rows."""

@@ -383,40 +383,15 @@ def _array(
     if not isinstance(tree, np.ndarray):
         raise ValueError(f"{name} is not an array")
     (kind,) = get_args(scalar) or (Any,)
-    if kind is Any:  # class codes, in any type
-        if tree.dtype.kind not in "iu":
-            raise ValueError(f"{name} contains {tree.dtype}, not whole numbers")
-        wanted = tree.dtype.newbyteorder("=")
-    elif kind is np.str_:
-        if tree.dtype.kind not in "UO" or not all(isinstance(s, str) for s in tree.ravel()):
-            raise ValueError(f"{name} contains items that are not strings")
-        wanted = tree.dtype
-    else:
-        wanted = np.dtype(kind)
-        if tree.dtype.kind != wanted.kind or tree.dtype.itemsize != wanted.itemsize:
-            raise ValueError(f"{name} contains {tree.dtype}, not {wanted}")
+    wanted = _dtype(tree, kind, name)
     if tree.ndim != len(shape) or not all(map(context.bind, shape, tree.shape)):
         meant = ", ".join(map(context.shown, shape))
         raise ValueError(f"{name} has the shape {tree.shape}, not ({meant})")
     array = tree.astype(wanted, copy=False)
     if wanted.kind == "f":
-        allowed = np.isfinite(array)
-        for infinity in limits.infinite:
-            allowed |= array == infinity
-        if not allowed.all():
-            raise ValueError(f"{name} contains values that are not finite")
-        if array.size and not np.isfinite(array).any():
-            raise ValueError(f"{name} contains no finite value")
+        _check_finite(array, name, limits)
     if wanted.kind in "fiu" and array.size:
-        least, most = array.min(), array.max()
-        if least < limits.low and least not in limits.infinite:
-            raise ValueError(f"{name} contains {least}, less than {limits.low}")
-        if most > limits.high:
-            raise ValueError(f"{name} contains {most}, more than {limits.high}")
-        if (limits.ascending or limits.spans) and (array[1:] < array[:-1]).any():
-            raise ValueError(f"{name} is not in ascending order")
-        if limits.below is not None:
-            context.limit(name, int(most), limits.below)
+        _check_range(array, name, context, limits)
     if limits.spans is not None:
         if not array.size or array[0] != 0:
             raise ValueError(f"{name} does not start at 0")
@@ -425,6 +400,46 @@ def _array(
     if not array.size:  # its other axes take no bytes, but results would have their length
         context.limit(f"the shape of {name}", max(array.shape), f"{BYTES}+1")
     return array
+
+
+def _dtype(tree: NDArray[Any], kind: Any, name: str) -> np.dtype[Any]:
+    """Return the type of an array in this machine's byte order, if it is of the kind declared."""
+    if kind is Any:  # class codes, in any type
+        if tree.dtype.kind not in "iu":
+            raise ValueError(f"{name} contains {tree.dtype}, not whole numbers")
+        return tree.dtype.newbyteorder("=")
+    if kind is np.str_:
+        if tree.dtype.kind not in "UO" or not all(isinstance(s, str) for s in tree.ravel()):
+            raise ValueError(f"{name} contains items that are not strings")
+        return tree.dtype
+    wanted: np.dtype[Any] = np.dtype(kind)
+    if tree.dtype.kind != wanted.kind or tree.dtype.itemsize != wanted.itemsize:
+        raise ValueError(f"{name} contains {tree.dtype}, not {wanted}")
+    return wanted
+
+
+def _check_finite(array: NDArray[Any], name: str, limits: Within) -> None:
+    """Refuse numbers that are not finite, other than the infinities that are declared."""
+    allowed = np.isfinite(array)
+    for infinity in limits.infinite:
+        allowed |= array == infinity
+    if not allowed.all():
+        raise ValueError(f"{name} contains values that are not finite")
+    if array.size and not np.isfinite(array).any():
+        raise ValueError(f"{name} contains no finite value")
+
+
+def _check_range(array: NDArray[Any], name: str, context: Context, limits: Within) -> None:
+    """Refuse numbers beyond their limits, or in the wrong order."""
+    least, most = array.min(), array.max()
+    if least < limits.low and least not in limits.infinite:
+        raise ValueError(f"{name} contains {least}, less than {limits.low}")
+    if most > limits.high:
+        raise ValueError(f"{name} contains {most}, more than {limits.high}")
+    if (limits.ascending or limits.spans) and (array[1:] < array[:-1]).any():
+        raise ValueError(f"{name} is not in ascending order")
+    if limits.below is not None:
+        context.limit(name, int(most), limits.below)
 
 
 def _is_list(hint: Any) -> bool:

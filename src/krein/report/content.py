@@ -71,15 +71,7 @@ def report_content(
     many = len(classes) > MOST
     shares = np.array([size / n for size in summary["class_sizes"] if size])
     trained_on = evaluation.n_train or n - n / summary["folds"]
-    mapped = evaluation.map
-    codes = np.searchsorted(evaluation.classes, evaluation.labels[mapped.objects])
-    landmarks = np.flatnonzero(np.isin(mapped.objects, mapped.landmarks)).tolist()
     names = _shown_names(evaluation)
-    groups, group_names, grouped_by = map_groups(codes, classes, tree)
-    others = len(group_names) - 1 if grouped_by == "size" else None
-    drawn = draw_map(mapped, groups, group_names, others)
-    # the first two-look model tells about unknown classes and suspect labels
-    two_looks = next((model for model in models if model.unknown is not None), None)
     return {
         "title": title or f"{n:,} objects under {what}",
         "command": command,
@@ -106,31 +98,9 @@ def report_content(
         "reject": charts.reject_chart(models, chosen),
         "spectrum": evaluation.spectrum and charts.spectrum_chart(evaluation.spectrum.eigenvalues),
         "growth": charts.growth_chart(models),
-        "looks": charts.look_charts(models),
-        "looked_at": max((m.looks.n for m in models if m.looks is not None), default=0),
-        "worth": next((model for model in models if model.worth is not None), None),
-        "unknown": two_looks and _unknown_classes(two_looks, short),
-        "suspect_labels": two_looks and _suspect_labels(evaluation, two_looks, short, names),
-        "map": drawn,
-        "found": mapped,
-        "mapped_groups": groups.tolist(),
-        "group_names": group_names,
-        "grouped_by": grouped_by,
-        "groups_left_out": len(classes) - len(group_names) + 1,
-        "landmarks": landmarks,
+        **_looks(evaluation, short, names),
+        **_map(evaluation, short, tree, names),
         "duplicates": _duplicates(evaluation, short, names),
-        "data": {  # with which the script describes each point of the map
-            "names": [names[i] for i in mapped.objects],
-            "classes": paths,
-            "short": None if classes == paths else classes,
-            "x": drawn.xy[:, 0].tolist(),
-            "y": drawn.xy[:, 1].tolist(),
-            "code": codes.tolist(),
-            "group": groups.tolist() if grouped_by else None,
-            "landmark": landmarks,
-            "models": [_predictions(model, mapped.objects) for model in models],
-            "figures": [class_figures(model) for model in models] if many else None,
-        },
         "percent": percent,
         "seconds": readable_seconds,
         "settings": _settings(evaluation),
@@ -140,6 +110,53 @@ def report_content(
         "scale": trained_on**2 if given else evaluation.pairs.all,
         "trained_on": trained_on,
         "slowest": max(sum(model.seconds.values()) for model in models) or 1.0,
+    }
+
+
+def _looks(evaluation: Evaluation, short: dict[str, str], names: list[str]) -> dict[str, Any]:
+    """Return what the looks found; the first model that takes two tells about unknown classes."""
+    models = list(evaluation.models.values())
+    two = next((model for model in models if model.unknown is not None), None)
+    return {
+        "looks": charts.look_charts(models),
+        "looked_at": max((m.looks.n for m in models if m.looks is not None), default=0),
+        "worth": next((model for model in models if model.worth is not None), None),
+        "unknown": two and _unknown_classes(two, short),
+        "suspect_labels": two and _suspect_labels(evaluation, two, short, names),
+    }
+
+
+def _map(
+    evaluation: Evaluation, short: dict[str, str], tree: Ranks | None, names: list[str]
+) -> dict[str, Any]:
+    """Return the map of the objects, and the data with which the script describes its points."""
+    models, mapped = list(evaluation.models.values()), evaluation.map
+    paths, classes = list(short), list(short.values())
+    codes = np.searchsorted(evaluation.classes, evaluation.labels[mapped.objects])
+    landmarks = np.flatnonzero(np.isin(mapped.objects, mapped.landmarks)).tolist()
+    groups, group_names, grouped_by = map_groups(codes, classes, tree)
+    others = len(group_names) - 1 if grouped_by == "size" else None
+    drawn = draw_map(mapped, groups, group_names, others)
+    return {
+        "map": drawn,
+        "found": mapped,
+        "mapped_groups": groups.tolist(),
+        "group_names": group_names,
+        "grouped_by": grouped_by,
+        "groups_left_out": len(classes) - len(group_names) + 1,
+        "landmarks": landmarks,
+        "data": {
+            "names": [names[i] for i in mapped.objects],
+            "classes": paths,
+            "short": None if classes == paths else classes,
+            "x": drawn.xy[:, 0].tolist(),
+            "y": drawn.xy[:, 1].tolist(),
+            "code": codes.tolist(),
+            "group": groups.tolist() if grouped_by else None,
+            "landmark": landmarks,
+            "models": [_predictions(model, mapped.objects) for model in models],
+            "figures": [class_figures(m) for m in models] if len(classes) > MOST else None,
+        },
     }
 
 
