@@ -14,7 +14,10 @@ TOOLS = {"docs", "dev"}
 
 
 def lowest(pyproject: str) -> list[str]:
-    """Return `name==version` for each dependency of the package and of its extras."""
+    """Return `name==version` for each dependency of the package and of its extras.
+
+    A condition such as `python_version < '3.14'` is kept.
+    """
     project = tomllib.loads(pyproject)["project"]
     extras = project["optional-dependencies"]
     wanted = [*project["dependencies"]]
@@ -24,10 +27,10 @@ def lowest(pyproject: str) -> list[str]:
     for requirement in wanted:
         if requirement.startswith("krein["):
             continue
-        found = re.fullmatch(r"([\w.-]+)(?:\[[\w,-]+\])?>=([\w.]+)", requirement)
+        found = re.fullmatch(r"([\w.-]+)(?:\[[\w,-]+\])?>=([\w.]+)(; .+)?", requirement)
         if found is None:
             raise ValueError(f"{requirement!r} does not state a lowest version as name>=version")
-        pins.add(f"{found[1]}=={found[2]}")
+        pins.add(f"{found[1]}=={found[2]}{found[3] or ''}")
     return sorted(pins)
 
 

@@ -4,6 +4,8 @@ import ast
 from collections import Counter
 from pathlib import Path
 
+from tests.lowest import lowest
+
 SRC = Path(__file__).parents[1] / "src"
 FILES = sorted((SRC / "krein").rglob("*.py"))
 
@@ -59,6 +61,12 @@ def test_a_class_name_means_one_thing():
         if isinstance(node, ast.ClassDef)
     )
     assert {name for name, number in names.items() if number > 1} <= {"Chunk"}
+
+
+def test_each_dependency_states_its_lowest_version():
+    pins = lowest((SRC.parent / "pyproject.toml").read_text("utf-8"))
+    assert any(pin.startswith("scikit-learn==") for pin in pins)
+    assert all("==" in pin.partition(";")[0] for pin in pins)
 
 
 def test_types_are_shipped():
