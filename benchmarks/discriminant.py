@@ -107,7 +107,7 @@ def beside_others() -> list[dict]:
     rows = []
     measure = TL1()
     X_new, y_new = checkerboard(2000, seed=9)
-    for N in (2000, 4000, 8000):
+    for N in (1000, 2000, 4000):
         X, y = checkerboard(N, seed=1)
         noise = np.random.default_rng(2).random(N) < 0.05
         y = np.where(noise, 1 - y, y)

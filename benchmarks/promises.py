@@ -30,7 +30,7 @@ from krein.model.model import Answer, Model
 from .accuracy import folder
 from .timing import row
 
-SPLITS = {150: 20, 600: 8, 2400: 3}
+SPLITS = {150: 10, 600: 5, 2400: 2}
 """Number of random splits, by the number of objects to fit."""
 
 NEW = 500

@@ -26,20 +26,21 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 import krein
 from krein import KreinClassifier
-from krein.datasets import load_digits_images, load_swissprot
+from krein.datasets import load_digits_images
 from krein.measures import get_measure
 from krein.measures.tcr import cdr3_groups
 
 from .accuracy import folder
+from .swissprot import SEQUENCES, sample
 from .timing import row
 
-SEEDS, SPLITS = 10, 20
+SEEDS, SPLITS = 3, 5
 FDRS = (0.01, 0.1)
 IDENTITY = 0.8
 """Receptors whose CDR3s agree in this share of their letters are of one group."""
 
-SEQUENCES, CONTROLS = 2500, 1500
-"""Number of Swiss-Prot sequences (a sample of 8,031) and of control receptors."""
+CONTROLS = 1500
+"""Number of control receptors."""
 
 CHAINS = ["TRAV", "TRA_CDR3", "TRBV", "TRB_CDR3"]
 
@@ -246,9 +247,7 @@ def cases() -> Iterator[tuple[str, Case]]:
     yield "IMMREP22 with controls", Case("tcrdist", receptors, both.epitope, wanted)
     named = f"IMMREP22 with controls, groups apart ({IDENTITY:.0%})"
     yield named, Case("tcrdist", receptors, both.epitope, wanted, groups)
-    sequences, families = load_swissprot()
-    some = np.random.default_rng(0).permutation(len(families))[:SEQUENCES]
-    yield f"Swiss-Prot, {SEQUENCES:,}", Case("smith-waterman", sequences[some], families[some])
+    yield f"Swiss-Prot, {SEQUENCES:,}", Case("smith-waterman", *sample())
 
 
 def list_labels(case: Case, seed: int) -> dict[str, float]:

@@ -1,9 +1,8 @@
-"""KreinClassifier compared with every other available model, on the folds of `looks`.
+"""KreinClassifier compared with every other available model, on the sets of `looks`.
 
-The other models use favourable settings: the landmarks of "auto", or all pairs if there are at
-most 1,000 objects; SVMs on the clipped and on the flipped matrix with C chosen by inner folds; the
-better of 1 and 5 neighbours. Of Swiss-Prot, a sample of 2,000 proteins is used, because the
-spectrum of all of them takes minutes. Most of it needs `KREIN_DATA`.
+The other models use favourable settings: the landmarks of "auto", or all pairs; SVMs on the clipped
+and on the flipped matrix with C chosen by inner folds; the better of 1 and 5 neighbours. Of larger
+sets, a sample of 1,000 objects in three folds is used. Most of it needs `KREIN_DATA`.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from .accuracy import folder
 from .looks import SETS, Set, votes
 from .timing import row
 
-FEW_OBJECTS = 1000
-"""Up to this many objects, models with all objects as landmarks are included."""
-
-MOST_OBJECTS = 2000
+MOST_OBJECTS = 1000
 """Of larger sets, a stratified sample of this many is used."""
+
+FOLDS = {500: 10, MOST_OBJECTS: 3}
+"""Number of folds, by the number of objects up to which it holds."""
 
 Labels = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]  # K, codes, new values → codes
 
@@ -51,11 +50,12 @@ def compared_with_rivals(name: str, data: Set) -> dict:
             np.arange(len(y)), train_size=MOST_OBJECTS, stratify=y, random_state=0
         )
         values, y = values[np.ix_(rows, rows)], y[rows]
-    folds = StratifiedKFold(data.folds, shuffle=True, random_state=0).split(y, y)
+    n_folds = next(n for most, n in FOLDS.items() if len(y) <= most)
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=0).split(y, y)
     right: dict[str, list[np.ndarray]] = {}
     for train, test in folds:
         K, new = values[np.ix_(train, train)], values[np.ix_(test, train)]
-        for title, labels in methods(kind, len(train)).items():
+        for title, labels in methods(kind).items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 right.setdefault(title, []).append(labels(K, y[train], new) == y[test])
@@ -74,7 +74,7 @@ def compared_with_rivals(name: str, data: Set) -> dict:
     )
 
 
-def methods(kind: str, n: int) -> dict[str, Labels]:
+def methods(kind: str) -> dict[str, Labels]:
     """Return all models, as functions that return the labels of new objects."""
     measure = "precomputed" if kind == "similarity" else "precomputed-distance"
 
@@ -86,13 +86,10 @@ def methods(kind: str, n: int) -> dict[str, Labels]:
         "IKFD auto": fitted(IKFD(measure, landmarks="auto", random_state=0)),
         "IKQD auto": fitted(IKQD(measure, landmarks="auto", random_state=0)),
         "PCVM auto": fitted(PCVM(measure, landmarks="auto", random_state=0)),
+        "IKFD all": fitted(IKFD(measure, landmarks="all")),
+        "IKQD all": fitted(IKQD(measure, landmarks="all")),
+        "PCVM all": fitted(PCVM(measure, landmarks="all")),
     }
-    if n <= FEW_OBJECTS:
-        chosen |= {
-            "IKFD all": fitted(IKFD(measure, landmarks="all")),
-            "IKQD all": fitted(IKQD(measure, landmarks="all")),
-            "PCVM all": fitted(PCVM(measure, landmarks="all")),
-        }
     for how in ("clip", "flip"):
         chosen[f"SVC, {how}"] = svm(kind, how)
     sign = 1.0 if kind == "dissimilarity" else -1.0

@@ -2,7 +2,8 @@
 
 Digits by tangent distance and peptides by alignment need no data; gestures by DTW and Swiss-Prot
 need `KREIN_DATA`. All pairs of each data set are compared once, as a reference that uses the
-nearest neighbour among all training objects. Those of Swiss-Prot are cached (`swissprot.matrix`).
+nearest neighbour among all training objects. Of Swiss-Prot, this is a sample, and the values are
+cached (`swissprot.matrix`).
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from krein.datasets import (
 from krein.measures import get_measure
 
 from .looks import some
-from .swissprot import matrix
+from .swissprot import matrix, sample
 from .timing import row
 
-SPLITS = 20
+SPLITS = 10
 DRAWS = 3
 """Number of random sets of known classes."""
 
@@ -58,7 +59,7 @@ def cases() -> Iterator[tuple[str, Case]]:
     if "KREIN_DATA" in os.environ:
         D, kinds = load_uwave_gestures(distance=True)
         yield "uwave", (D, np.asarray(kinds), "precomputed-distance")
-        sequences, families = load_swissprot()
+        sequences, families = sample()
         yield "Swiss-Prot", (matrix(sequences), np.asarray(families), "precomputed")
 
 
@@ -182,7 +183,7 @@ def two_families() -> list[dict]:
         rng.permutation(np.flatnonzero(families == c))[:6] for c in np.setdiff1d(names, largest)
     ]
     chosen = np.concatenate([*own, *others])
-    case = matrix(sequences)[np.ix_(chosen, chosen)], families[chosen], "precomputed"
+    case = values_of("smith-waterman", sequences[chosen], families[chosen])
     known = rng.permutation(500)
     clf = fitted(case, known[:400])
     test = np.r_[known[400:], np.arange(500, len(chosen))]

@@ -22,7 +22,7 @@ TUNED = {
     "digits": "1,797 digits, tangent distance",
     "peptides": "1,000 peptides, Smith-Waterman",
     "uwave": "896 gestures, DTW",
-    "Swiss-Prot": "8,031 proteins, Smith-Waterman",
+    "Swiss-Prot, 2,500": "2,500 proteins, Smith-Waterman",
     "MNIST, 2,000": "2,000 MNIST digits, tangent distance",
     "sonatas": "262 sonata movements, compression",
     "aural sonar": "100 sonar echoes, human ratings",

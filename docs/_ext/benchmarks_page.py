@@ -20,7 +20,7 @@ from benchmarks.provenance import changed
 
 ABOUT = {
     "accuracy": "Ten-fold cross-validation on small real data sets, compared with scikit-learn.",
-    "swissprot": "8,031 Swiss-Prot sequences in 30 classes, normalised Smith-Waterman, ten folds.",
+    "swissprot": "2,500 Swiss-Prot sequences in 30 classes, normalised Smith-Waterman, five folds.",
     "unknown": "Objects of unknown classes, label sets and explanations, on real data.",
     "ranks": "Calibration by rank, on Swiss-Prot families grouped by function.",
     "receptors": "T-cell receptors by TCRdist, and lists with a bounded share of errors.",
