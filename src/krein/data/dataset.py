@@ -785,12 +785,12 @@ def joined_groups(one: Indices, other: Indices) -> Indices:
     >>> joined_groups(np.array([0, 0, 2, 3]), np.array([0, 1, 1, 3]))
     array([0, 0, 0, 3])
     """
-    from scipy.sparse import coo_array
+    from scipy.sparse import coo_matrix  # unlike coo_array, with the index type csgraph needs
     from scipy.sparse.csgraph import connected_components
 
     n = len(one)
     rows, columns = np.tile(np.arange(n), 2), np.concatenate([one, other])
-    graph = coo_array((np.ones(2 * n, dtype=bool), (rows, columns)), shape=(n, n))
+    graph = coo_matrix((np.ones(2 * n, dtype=bool), (rows, columns)), shape=(n, n))
     return first_equal(connected_components(graph, directed=False)[1])
 
 
