@@ -5,7 +5,7 @@ import sys
 
 
 def imported_by(statement):
-    code = f"import sys; {statement}; print(*sys.modules)"
+    code = f"import sys\n{statement}\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return {name.partition(".")[0] for name in done.stdout.split()}
 
@@ -45,7 +45,8 @@ def test_core_does_not_import_scikit_learn():
 
 
 def test_public_parts_are_available_after_one_import():
-    for name in (
+    """Each in a fresh copy of krein, which is cheaper than a fresh interpreter."""
+    names = (
         "reject.RejectingClassifier",
         "measures.available()",
         "landmarks.MEB",
@@ -53,5 +54,13 @@ def test_public_parts_are_available_after_one_import():
         "datasets.make_checkerboard",
         "IKFD",
         "load",
-    ):
-        imported_by(f"import krein; krein.{name}")
+    )
+    imported_by(
+        f"""
+for name in {names}:
+    import krein
+    eval(f"krein.{{name}}")
+    for module in [m for m in sys.modules if m.partition(".")[0] == "krein"]:
+        del sys.modules[module]
+"""
+    )

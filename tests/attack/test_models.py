@@ -117,7 +117,7 @@ def twisted(value):
 
 
 def loads(tree, **options):
-    """Whether a file with this tree would be loaded, without the file, which takes most of the time.
+    """Whether a file with this tree would be loaded; the file itself takes most of the time.
 
     `load` turns any other error into a `ModelFileError`; `test_wrong_files_are_refused` uses it.
     """

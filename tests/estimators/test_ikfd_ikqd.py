@@ -182,7 +182,7 @@ def test_the_model_does_not_depend_on_the_number_of_workers():
 def test_blas_threads_do_not_change_results(cls, landmarks):
     """Also for a single block, and for values left over from growing the landmarks."""
     for seed in range(3 if landmarks == "auto" and cls is IKFD else 2):
-        Z = np.random.default_rng(seed).normal(size=(1000 if landmarks == "random" else 500, 8))
+        Z = np.random.default_rng(seed).normal(size=(1000 if landmarks == "random" else 300, 8))
         labels = (Z[:, 0] * Z[:, 1] > 0).astype(int)
         found = []
         for threads in (1, 2):
