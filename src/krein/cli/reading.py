@@ -312,7 +312,7 @@ def read_groups(
 
 UNBALANCED, FEWEST_TO_WEIGHT = 20, 5
 """From this ratio of class sizes on, the command mentions class weights, if the smallest class has
-at least so many objects."""
+at least this many objects."""
 
 
 def hint_at_balance(labels: Sequence[str], class_weight: str | None) -> None:

@@ -55,7 +55,7 @@ site could point here (DNS rebinding)."""
 
 
 def run_app(app: Starlette, listening: socket.socket, seconds: float) -> None:
-    """Run the application until it is stopped; headers may take so many seconds."""
+    """Run the application until it is stopped; headers may take this many seconds."""
     config = uvicorn.Config(
         app,
         http=header_timeout(seconds),

@@ -275,7 +275,7 @@ NOVELTY_GROUP = 500
 cannot be below 1 %, so novel objects would rank behind objects with more common labels."""
 
 PEERS, MOST_PARTS = 50, 20
-"""Sizes are divided into parts of at least this many held-out objects, but at most so many parts.
+"""Sizes are divided into parts of at least this many held-out objects, but at most this many parts.
 Parts of 20 to 100 objects are equally good; larger ones mix families of different lengths."""
 
 FOUND_BY_CHANCE = 0.01

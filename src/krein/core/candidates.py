@@ -63,7 +63,7 @@ class CandidateSpace:
         Z = F - centre
         deviation = np.sqrt(np.square(Z).mean(axis=0))
         least = 1e-12 * deviation.max(initial=0.0)
-        scale = np.where(deviation > least, deviation, np.inf)  # a constant is no information
+        scale = np.where(deviation > least, deviation, np.inf)  # a constant is uninformative
         Z /= scale
         r = min(Z.shape[1], most)
         variances, V = np.linalg.eigh(Z.T @ Z / len(Z))

@@ -119,7 +119,7 @@ class Cascade:
     ) -> Cascade:
         """Learn from the terms (n, C) that each look adds for held-out objects of these classes.
 
-        A look takes so many comparisons (`costs`), and each must lower the loss by `price`; the
+        A look takes a number of comparisons (`costs`), and each must lower the loss by `price`; the
         price rises until the mean number of comparisons is within the `budget`. `n_seen` tells how
         many objects these are worth, fewer if some are related.
         """

@@ -161,7 +161,7 @@ class ModelResult:
         for P in _row_blocks(parts):
             rows = slice(start, start + len(P))
             for rank, nodes in enumerate(ranks.nodes):
-                # a shorter label is no name of a deeper rank
+                # a shorter label has no name at a deeper rank
                 short = [len(rank_path(node, separator)) <= rank for node in nodes]
                 Q = ranks.probabilities(P, rank)
                 Q[:, short] = 0.0

@@ -174,7 +174,7 @@ class Cells:
 
 NEWLINE = 10
 WIDEST = 16
-"""A column is copied to an array if that takes at most so many times the memory of the text."""
+"""A column is copied to an array if that takes at most this many times the memory of the text."""
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,7 @@ class Source(ABC):
         """
 
     def _left_out(self, n: int, kept: int) -> None:
-        """Record that of n objects so many were left out; at least one must remain."""
+        """Record how many of n objects were left out; at least one must remain."""
         if kept == 0:
             missing = "can be used" if self.n_unreadable else "has a label"
             raise DataError(f"{self.shown}: none of its {n:,} objects {missing}")

@@ -175,7 +175,7 @@ STRAND_LETTERS = 8
 """Length of the n-grams that tell the strands of DNA apart."""
 
 STRAND_EVIDENCE = 1.0
-"""A sequence is taken to be on the other strand if its score is so many times what n-grams with
+"""A sequence is assumed to be on the other strand if its score is this many times what n-grams with
 random signs would give. All 935 reads of 16S genes of 100 letters or more are told apart with any
 value up to 4; a sequence unlike all known ones may be turned, which does not matter."""
 
@@ -203,7 +203,7 @@ class StrandDetector:
         counts = [_ngram_counts(half) for half in (known[::2], known[1::2])]
         self.odds = _strand_odds(counts[0] + counts[1])
         self.one_strand = True
-        if len(known) >= 4:  # each half is judged by the other
+        if len(known) >= 4:  # each half is tested with the other
             odds = [_strand_odds(one) for one in counts[::-1]]
             agree = [float(odds[i % 2][_ngram_codes(one)].sum()) > 0 for i, one in enumerate(known)]
             self.one_strand = sum(agree) >= ONE_STRAND * len(agree)

@@ -200,7 +200,7 @@ def _sizes_of(hint: Any, where: str) -> tuple[set[str], dict[str, str]]:
     elif _is_part(hint):
         sets, needs = _sizes_of_parts(hint)
     elif _is_whole(hint) and not needs and limits.high == np.inf:
-        if hint is int and shape:  # it is no limit itself: something else must set this size
+        if hint is int and shape:  # it is not a limit itself: something else must set this size
             sets, needs = {BYTES}, dict.fromkeys(sets, where)
         elif not {OBJECTS, LABELS} & set(metadata):
             raise TypeError(f"{where} needs a limit, because work or memory may depend on it")

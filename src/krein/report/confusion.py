@@ -143,7 +143,7 @@ def class_figures(model: ModelResult) -> dict[str, list[int]]:
     """Return the figures of each class, for the list that can be searched.
 
     These are the numbers of objects, of correct predictions and of all predictions, and the class
-    that its objects are most often taken for, −1 if none is.
+    that is most often predicted for its objects by mistake, −1 if none is.
     """
     table = model.confusion
     taken: Indices = np.full(len(model.classes), -1)
