@@ -33,12 +33,13 @@ NEIGHBOURS = ("1-NN, all pairs", "5-NN, all pairs")
 
 
 class Figures(NamedTuple):
-    """Accuracy and its standard error in %, log-loss, comparisons per prediction."""
+    """Accuracy and its standard error in %, log-loss, comparisons per prediction, the target."""
 
     accuracy: float
     error: float
     loss: float
     comparisons: int
+    target: str
 
     def __str__(self) -> str:
         return f"{self.accuracy:.1f} ± {self.error:.1f} % / {self.loss:.3f}"
@@ -58,7 +59,7 @@ def figures(name: str) -> dict[str, dict[str, Figures]]:
         told = re.match(r"± ([\d.]+), log-loss ([\d.]+), (\d+) comparisons", row["detail"])
         data, _, method = row["name"].partition(": ")
         if told and not math.isnan(row["value"]):
-            one = Figures(row["value"], float(told[1]), float(told[2]), int(told[3]))
+            one = Figures(row["value"], float(told[1]), float(told[2]), int(told[3]), row["target"])
             found.setdefault(data, {})[method] = one
     return found
 
@@ -86,6 +87,8 @@ def table() -> str:
             if "features alone" in methods or data in WITHOUT_FEATURES:
                 simple = better(methods, SIMPLE)
                 saved.append(1 - krein.loss / simple.loss)
+            if krein.target.startswith("published"):
+                title += f" ({krein.target})"
             cells = (title, krein, krein.comparisons, simple, near, f"{near.comparisons:,}")
             rows.append("| " + " | ".join(map(str, cells)) + " |")
     if not any("not yet measured" in row for row in rows):
