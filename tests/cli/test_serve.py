@@ -119,6 +119,26 @@ def test_an_unreadable_object_does_not_affect_the_others(files, model):
     assert rows[bad[0]]["probabilities"] is None
 
 
+@pytest.mark.parametrize("measure", ["manhattan", "msm", "precomputed-distance"])
+def test_an_extreme_object_does_not_affect_the_others(measure, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 6)) + np.repeat([0, 3], 20)[:, None]
+    if measure == "precomputed-distance":
+        X = np.abs(X[:, None] - X[None]).sum(axis=2)
+    clf = library.KreinClassifier(measure, random_state=0)
+    path = str(tmp_path / "m.krein")
+    clf.fit(list(X) if measure == "msm" else X, np.repeat(["low", "high"], 20)).save(path)
+    extreme = [1e300] * X.shape[1]
+    with served(path) as port:
+        alone = ask(port, {"object": X[0].tolist(), "names": ["1"]})[1]
+        status, found = ask(port, {"objects": [extreme, X[0].tolist()]})
+    assert status == 200
+    first, second = found["predictions"]
+    assert first["status"] == "unreadable"
+    assert first["label"] is None
+    assert second == alone
+
+
 @pytest.mark.parametrize("measure", ["rbf", "dtw"])
 def test_numbers(tmp_path, measure):
     rng = np.random.default_rng(0)

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -185,3 +186,42 @@ def test_cells_that_look_like_formulas_can_be_escaped(files, model, run):
     assert found[("--escape-formulas",)] == [
         "'=1+2", "'+cmd|'x'!A0", "'-1+1", "'@SUM(A1)", "x", "-1.5", "plain", "'=1"
     ]  # fmt: skip
+
+
+def test_an_enlarged_table_is_escaped_as_rows_are(files, model, run):
+    (files / "new.csv").write_text('word,=note\nhaus,=1+2\nhouse,-1.5\nmaus,"@a\rb"\n')
+    command = ("predict", "m.krein", "new.csv", "--objects", "word", "-o", "out.csv")
+    found = {}
+    for option in ((), ("--escape-formulas",)):
+        code, _, err = run(*command, "--table-out", "more.csv", *option)
+        assert code == 0, err
+        with open(files / "more.csv", newline="", encoding="utf-8") as file:
+            rows = [row[1] for row in csv.reader(file)]
+        found[option] = rows
+    assert found[()] == ["=note", "=1+2", "-1.5", "@a\rb"]
+    assert found[("--escape-formulas",)] == ["'=note", "'=1+2", "-1.5", "'@a\rb"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs permissions")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_files_that_are_replaced_keep_their_permissions(mode, files, model, run):
+    (files / "new.txt").write_text("house\nhaus\n")
+    rows = ("predict", "m.krein", "new.txt")
+    before = os.umask(0o022)
+    try:
+        for name, command in {
+            "m2.krein": (*WORDS, "-o", "m2.krein", "--force"),
+            "out.csv": (*rows, "-o", "out.csv"),
+            "out.csv.gz": (*rows, "-o", "out.csv.gz"),
+            "report.txt": (*rows, "-o", "out.csv", "--kraken-report", "report.txt"),
+        }.items():
+            (files / name).touch()
+            os.chmod(files / name, mode)
+            code, _, err = run(*command)
+            assert code == 0, err
+            assert (files / name).stat().st_size > 0
+            assert stat.S_IMODE((files / name).stat().st_mode) == mode, name
+        code, _, err = run(*rows, "-o", "another.csv")
+        assert stat.S_IMODE((files / "another.csv").stat().st_mode) == 0o644
+    finally:
+        os.umask(before)

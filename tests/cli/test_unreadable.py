@@ -4,7 +4,9 @@ import csv
 import gzip
 import io
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from krein.cli import predictor as predict_module
@@ -278,3 +280,92 @@ def test_fitting_still_needs_every_record(files, run):
     code, _, err = run("fit", "mixed.fasta", *PATTERN, "-o", "m.krein")
     assert code == 1
     assert "sequence 'bad': contains no letters" in err
+
+
+@pytest.fixture
+def vectors(files, run):
+    """A model of vectors, and one of given distances."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) + 3 * (np.arange(60)[:, None] % 2)
+    np.save("X.npy", X)
+    np.save("D.npy", np.abs(X[:, None] - X[None]).sum(axis=2))
+    Path("y.txt").write_text("".join(f"{'ab'[i % 2]}\n" for i in range(60)))
+    for name, options in (("X", ("--measure", "manhattan")), ("D", ("--distance",))):
+        given = (f"{name}.npy", *options, "--labels", "y.txt", "-o", f"{name}.krein")
+        code, _, err = run("fit", *given)
+        assert code == 0, err
+
+
+def write_objects(path, rows):
+    """Write vectors in the format of the name."""
+    if path.endswith(".npy"):
+        np.save(path, rows)
+    elif path.endswith(".jsonl"):
+        Path(path).write_text("".join(json.dumps({"x": list(row)}) + "\n" for row in rows))
+    else:
+        lines = [",".join(map(str, row)) for row in [["a", "b", "c"][: len(rows[0])], *rows]]
+        Path(path).write_text("".join(f"{line}\n" for line in lines))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("X", "new.npy"), ("X", "new.csv"), ("X", "new.jsonl"), ("D", "new.npy")]
+)
+def test_an_extreme_vector_does_not_affect_the_others(kind, name, vectors, run):
+    for value in (1e300, 1e160, float("inf"), float("nan")):
+        check_others(kind, name, value, run)
+
+
+def check_others(kind, name, value, run):
+    rows = np.load(f"{kind}.npy")[:5].tolist()
+    write_objects(name, rows)
+    command = ("predict", f"{kind}.krein", name, "--format", "csv")
+    code, out, err = run(*command)
+    assert code == 0, err
+    expected = table(out)
+    rows[1][2] = value
+    rows[3] = [value] * len(rows[3])
+    write_objects(name, rows)
+    code, out, err = run(*command)
+    assert code == 0, err
+    found = table(out)
+    for i, (row, whole) in enumerate(zip(found, expected, strict=True)):
+        if i not in (1, 3):
+            assert row == whole
+            continue
+        assert (row["status"], row["label"]) == ("unreadable", "")
+        assert row["reason"].startswith(name)
+    assert err.startswith(f"krein: warning: 2 of 5 objects cannot be read: the first is {name}")
+
+
+def test_a_vector_of_another_length_gets_a_row_wherever_it_is(vectors, run):
+    for rows in ([[0, 0], [1, 1, 1], [3, 3, 3]], [[1, 1, 1], [0, 0], [3, 3, 3]]):
+        write_objects("new.jsonl", rows)
+        code, out, err = run("predict", "X.krein", "new.jsonl", "--format", "csv")
+        assert code == 0, err
+        bad = rows.index([0, 0])
+        status = [row["status"] for row in table(out)]
+        assert status[bad] == "unreadable"
+        assert status.count("unreadable") == 1
+        assert f"new.jsonl, line {bad + 1}, record '{bad}': has 2 numbers, not 3" in out
+    write_objects("new.jsonl", rows)
+    code, _, err = run("inspect", "new.jsonl")
+    assert code == 1
+    assert err == "krein: error: new.jsonl, line 2, record '1': has 2 numbers, not 3\n"
+
+
+def test_a_negative_distance_belongs_to_its_row(vectors, run):
+    D = np.load("D.npy")[:3]
+    D[1] = -1.0
+    np.save("new.npy", D)
+    code, out, err = run("predict", "D.krein", "new.npy")
+    assert code == 0, err
+    rows = table(out)
+    assert [row["status"] == "unreadable" for row in rows] == [False, True, False]
+    assert rows[1]["reason"] == "new.npy, row 1: the value is -1"
+
+
+def test_a_wrong_width_of_all_vectors_is_an_error_of_the_file(vectors, run):
+    np.save("new.npy", np.ones((5, 4)))
+    code, out, err = run("predict", "X.krein", "new.npy")
+    assert (code, out) == (1, "")
+    assert "new.npy" in err

@@ -1,5 +1,6 @@
 """Features of the objects: n-grams against scikit-learn's, convolutions by definition."""
 
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from krein.datasets import make_protein_families
-from krein.measures import get_measure
+from krein.measures import features, get_measure
 from krein.measures.features import (
     BINS,
     FOLDED,
@@ -320,3 +321,35 @@ def test_both_strands_have_the_same_features(nearest):
     one, other = grams.shares(X[0], slope), grams.shares(others[0], slope)
     np.testing.assert_allclose(one.along, other.along[::-1], atol=1e-12)
     np.testing.assert_allclose(one.along.sum(), one.parts.sum(), atol=1e-12)
+
+
+@pytest.mark.parametrize("both_strands", [False, True])
+@pytest.mark.parametrize("longest", [1, 3, 6])
+def test_n_grams_of_long_strings_are_counted_in_pieces(longest, both_strands, monkeypatch):
+    """The size of a piece changes nothing: n-grams across two pieces count once."""
+    rng = np.random.default_rng(0)
+    texts = ["".join(rng.choice(list("ACGT"), size=n)) for n in (0, 1, 5, 40, 3, 17)]
+    whole = NGrams.fit(texts, both_strands=both_strands)
+    whole = replace(whole, shortest=1, longest=longest)
+    F, found = whole(texts), [whole.occurrences(text) for text in texts]
+    for size in (1, 2, 7, 30):
+        monkeypatch.setattr(features, "PART", size)
+        np.testing.assert_array_equal(whole(texts).toarray(), F.toarray())
+        for text, expected in zip(texts, found, strict=True):
+            each = zip(*whole.occurrences(text), strict=True)
+            assert sorted(each) == sorted(zip(*expected, strict=True))
+
+
+def test_n_grams_of_a_long_string_take_little_memory():
+    grams = NGrams.fit(["house", "mouse", "haus"])
+
+    def peak(letters):
+        text = ["ab" * (letters // 2)]
+        tracemalloc.start()
+        grams(text)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    n = 2**20
+    assert peak(3 * n) - peak(n) < 20 * 2 * n

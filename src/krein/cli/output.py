@@ -21,7 +21,7 @@ import click
 
 from ..io import DataError, Source
 from ..io.source import as_number
-from ..io.streams import STDIN, atomic_write, bare_name, is_stream, named_writer
+from ..io.streams import STDIN, atomic_write, bare_name, is_stream, keep_mode, named_writer
 from ..io.tables import JsonLines
 from .options import printable
 
@@ -215,6 +215,7 @@ class Resumable:
     def writing(self) -> Iterator[IO[str]]:
         """Open the file for text, at the end of its complete rows."""
         with named_writer(self.part, self.path, "r+b" if self.rows else "wb") as raw:
+            keep_mode(raw, self.path)
             raw.truncate(self.size)
             raw.seek(self.size)
             text = io.TextIOWrapper(raw, encoding="utf-8", newline="")
@@ -323,14 +324,18 @@ class RowWriter:
                 self.file.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
         else:
             if not self._has_header:
-                self._csv.writerow(self.columns)
+                self.write_cells(self.columns)
                 self._has_header = True
             for row in rows:
-                cells = [self._cell(row[name]) for name in self.columns]
-                # Python up to 3.12 leaves a bare carriage return unquoted, which ends a row
-                bare = any(isinstance(cell, str) and "\r" in cell for cell in cells)
-                (self._quoting if bare else self._csv).writerow(cells)
+                self.write_cells(row[name] for name in self.columns)
         self.file.flush()
+
+    def write_cells(self, values: Iterable[Any]) -> None:
+        """Write one row of a CSV or TSV file, or its header."""
+        cells = [self._cell(value) for value in values]
+        # Python up to 3.12 leaves a bare carriage return unquoted, which ends a row
+        bare = any(isinstance(cell, str) and "\r" in cell for cell in cells)
+        (self._quoting if bare else self._csv).writerow(cells)
 
 
 def as_cell(value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
@@ -266,7 +265,7 @@ def command(
     with (
         warnings_as_lines(),
         splitting(source, classified_out, unclassified_out) as splitter,
-        completing(source, table_out, predictor.names[1:]) as completer,
+        completing(source, table_out, predictor.names[1:], escape_formulas) as completer,
         writing(output) if part is None else part.writing() as file,
     ):
         done = 0 if part is None else part.rows
@@ -535,11 +534,9 @@ class Completer:
         source: LayoutSource,
         columns: list[str],
         answers: IO[str],
-        file: IO[str],
-        delimiter: str,
+        writer: RowWriter,
     ) -> None:
-        self.source, self.columns, self.answers = source, columns, answers
-        self._csv = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        self.source, self.columns, self.answers, self.writer = source, columns, answers, writer
         self._lines = array("q")
 
     def note_lines(
@@ -561,7 +558,7 @@ class Completer:
         self.answers.seek(0)
         rows = iter(self.source.read_rows())
         _, heading = next(rows)
-        self._csv.writerow([*heading, *(f"krein_{name}" for name in self.columns)])
+        self.writer.write_cells([*heading, *(f"krein_{name}" for name in self.columns)])
         at, nothing = getattr(self.source, "cell_column", None), [None] * len(self.columns)
         n, cell, answer = 0, "", nothing
         for line, row in rows:
@@ -571,11 +568,13 @@ class Completer:
             elif of_cell.lower() in NO_CELL or of_cell != cell:
                 answer = nothing
             empty = [""] * (len(heading) - len(row))
-            self._csv.writerow([*row, *empty, *answer])
+            self.writer.write_cells([*row, *empty, *answer])
 
 
 @contextmanager
-def completing(source: Source, path: str | None, columns: list[str]) -> Iterator[Completer | None]:
+def completing(
+    source: Source, path: str | None, columns: list[str], escape_formulas: bool
+) -> Iterator[Completer | None]:
     """Open the copy of the table, if one is wanted."""
     if path is None:
         yield None
@@ -591,8 +590,9 @@ def completing(source: Source, path: str | None, columns: list[str]) -> Iterator
             f"--table-out reads NEW a second time: save {source.shown} to a file first"
         )
     with writing(path) as file, tempfile.TemporaryFile("w+", encoding="utf-8") as answers:
-        delimiter = "\t" if choose_row_format(path, None) == "tsv" else ","
-        completer = Completer(source, columns, answers, file, delimiter)
+        row_format = "tsv" if choose_row_format(path, None) == "tsv" else "csv"
+        writer = RowWriter(file, (), row_format, escape_formulas=escape_formulas)
+        completer = Completer(source, columns, answers, writer)
         yield completer
         completer.finish()
 

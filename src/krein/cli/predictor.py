@@ -267,6 +267,8 @@ class Predictor:
             source = open_source(path, format="vectors", header=header, **named)
         if not isinstance(source, JsonLines):  # whose records are checked one by one
             self._check_kind(source)
+        elif self.model.measure.accepts == "vectors" and columns is None:
+            source.width = np.shape(self.model.landmarks.objects)[1]
         wanted = self.model.feature_names
         if wanted is not None:
             match_columns(source, wanted.tolist(), named.get("objects") is not None)
@@ -585,14 +587,16 @@ class Predictor:
 
         If some objects cannot be compared, the chunk is halved until they are isolated; k of n
         objects take about k·log₂ n calls. Vectors and precomputed values have the same width in the
-        whole file, so a wrong width affects all objects and is an error.
+        whole file, so an error that is not about one of the objects is about the file.
         """
         if not places:
             return
         try:
-            assessed = self._predict(objects, until)
+            with np.errstate(over="ignore", invalid="ignore"):  # told by the probabilities
+                assessed = self._predict(objects, until)
         except (ValueError, TypeError) as error:
-            if chunk.kind in ("vectors", "matrix"):
+            of_one = getattr(error, "row", None) is not None
+            if chunk.kind in ("vectors", "matrix") and not of_one:
                 raise chunk.located(error) from error
             half = len(places) // 2
             if half:

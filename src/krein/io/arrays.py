@@ -20,7 +20,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -400,22 +400,28 @@ class ArraySource(Source):
         names = self.names[first:stop] if self.names else [str(i) for i in range(first, stop)]
         chunk = Chunk(names, objects, labels=None, first=first, path=self.shown, kind=self.kind)
         if not (self.kind == "matrix" and isinstance(objects, np.memmap)):
-            self._refuse_missing(chunk)  # a mapped matrix is checked as it is read
+            missing = dict(self._missing(chunk))  # a mapped matrix is checked as it is read
+            if missing and not self.lenient:
+                raise DataError(next(iter(missing.values())))
+            chunk = replace(chunk, unreadable=missing)
         stated = [None] * len(objects) if self.stated is None else self.stated[first:stop]
         return chunk.with_labels(self.labels.of(chunk, stated), kept)
 
-    def _refuse_missing(self, chunk: Chunk) -> None:
+    def _missing(self, chunk: Chunk) -> Iterator[tuple[int, str]]:
+        """Yield the objects that contain values that are not finite, and what they contain."""
         for start in range(0, len(chunk), 4096):
             part = np.asarray(chunk.objects[start : start + 4096], dtype=np.float64)
-            if np.isfinite(part.sum()) or np.isfinite(part).all():
+            if np.isfinite(part.sum()):
                 continue
-            row, *place = (int(k) for k in np.argwhere(~np.isfinite(part))[0])
-            value = part[(row, *place)]
-            at = ", ".join(str(k) for k in place)
-            raise DataError(
-                f"{chunk.where(start + row)}: the value at ({at}) is {value}; fill it in, or "
-                f"remove the {NOUNS[self.kind]}"
-            )
+            finite = np.isfinite(part)
+            for row in np.flatnonzero(~finite.all(axis=tuple(range(1, part.ndim)))).tolist():
+                place = tuple(np.argwhere(~finite[row])[0].tolist())
+                at = ", ".join(map(str, place))
+                yield (
+                    start + row,
+                    f"{chunk.where(start + row)}: the value at ({at}) is {part[(row, *place)]}; "
+                    f"fill it in, or remove the {NOUNS[self.kind]}",
+                )
 
 
 def open_arrays(path: str, format: str, options: Options) -> ArraySource:

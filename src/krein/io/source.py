@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.cache import CacheError
-from ..measures.base import PairError, RefusedObject, take
+from ..measures.base import take
 from ..wording import parameter
 from .labels import Labels, find_labels
 from .streams import (
@@ -135,8 +135,10 @@ class Chunk:
         """
         if isinstance(error, CacheError):
             return DataError(str(error))  # not caused by the file
-        if isinstance(error, RefusedObject | PairError) and first + error.row < len(self):
-            return UnreadableObjectError(f"{self.where(first + error.row)}: {error.reason}")
+        row = getattr(error, "row", None)  # of an object that was refused, or of a pair
+        if row is not None and first + row < len(self):
+            reason = getattr(error, "reason", str(error))
+            return UnreadableObjectError(f"{self.where(first + row)}: {reason}")
         return DataError(f"{self.path}: {error}" if self.path else str(error))
 
 

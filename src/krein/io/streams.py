@@ -510,13 +510,22 @@ def named_writer(path: str, target: str | os.PathLike[str], mode: str) -> Binary
     return io.BufferedWriter(raw)
 
 
+def keep_mode(file: BinaryIO, target: str | os.PathLike[str]) -> None:
+    """Give a file that will replace another one its permissions, before anything is in it.
+
+    On file systems and systems without permissions, they stay as they are.
+    """
+    with suppress(OSError, AttributeError):
+        os.fchmod(file.fileno(), stat.S_IMODE(os.stat(target).st_mode))
+
+
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Yield a file under a temporary name next to `path`, which is synced and renamed at the end.
 
     If the body fails or the process is killed, an existing file is unchanged. Leftovers of an
     earlier, killed process are removed first. For a link, its target is written. Pipes and devices
-    cannot be replaced, and are written to directly.
+    cannot be replaced, and are written to directly. An existing file keeps its permissions.
     """
     if is_stream(path):
         with named_writer(os.fspath(path), path, "wb") as file:
@@ -528,6 +537,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     temporary = temporary_path(target.parent, PREFIX, SUFFIX)
     try:
         with named_writer(os.fspath(temporary), path, "xb") as file:
+            keep_mode(file, target)
             yield file
             file.flush()
             os.fsync(file.fileno())

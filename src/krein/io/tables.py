@@ -486,6 +486,9 @@ Line = tuple[int, str]  # its number from 1, its text
 class JsonLines(LayoutSource):
     """Objects from the fields of JSON records: strings, numbers, or lists of numbers."""
 
+    width: int | None = None
+    """Numbers per vector; None: as many as the first one that can be read has."""
+
     @property
     def understood(self) -> str:
         """How the file was interpreted."""
@@ -545,6 +548,10 @@ class JsonLines(LayoutSource):
                 f"{where}: {', '.join(map(quoted, fields))} contains {_excerpt(values)}, not a "
                 f"list of finite numbers"
             )
+        if self.kind in ("vectors", "matrix"):
+            self.width = self.width or array.size
+            if array.size != self.width:
+                raise DataError(f"{where}: has {array.size:,} numbers, not {self.width:,}")
         return array[:, None] if self.kind == "series" and array.ndim == 1 else array
 
 

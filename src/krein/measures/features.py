@@ -85,8 +85,8 @@ VOCABULARY = 100_000
 FOLDED = 1024
 """Number of columns that n-grams are folded to in the search for similar objects."""
 
-PART = 2**20
-"""Letters that are hashed together, so that memory does not grow with the number of objects."""
+PART = 2**18
+"""Letters that are hashed together, so that memory does not grow with their number."""
 
 
 @dataclass(frozen=True)
@@ -274,15 +274,20 @@ class NGrams:
         Positions count the letters of the string itself; a marker is at −1 or at its length.
         N-grams of the other strand are where their complement is.
         """
-        hashed, _, first, length = _hashed([text], self.shortest, self.longest)
-        first -= 1
+        hashed, first, length = self._places(text)
         if self.both_strands:
-            other, _, start, size = _hashed([reverse_complement(text)], self.shortest, self.longest)
+            other, start, size = self._places(reverse_complement(text))
             hashed, length = np.append(hashed, other), np.append(length, size)
-            first = np.append(first, len(text) - (start - 1) - size)
+            first = np.append(first, len(text) - start - size)
         place = np.searchsorted(self.columns, hashed).clip(max=max(len(self.columns) - 1, 0))
         known = np.flatnonzero(self.columns[place] == hashed) if len(self.columns) else place[:0]
         return place[known], first[known], length[known]
+
+    def _places(self, text: str) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp]]:
+        """Return hashed column, first letter and number of letters of each n-gram in a string."""
+        parts = list(_hashed([text], self.shortest, self.longest))
+        hashed, _, first, length = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return hashed, first - 1, length
 
 
 _COMPLEMENT = str.maketrans("ATGCSWRYKMBVHDN", "TACGSWYRMKVBDHN")
@@ -341,26 +346,45 @@ def _keys(F: csr_array) -> NDArray[np.int64]:
 
 def _hashed(
     texts: list[str], shortest: int, longest: int
-) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Return the column, the row, the first letter and the length of every n-gram."""
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield the column, the row, the first letter and the length of every n-gram.
+
+    N-grams are taken from `PART` letters at a time, so that a long string takes no more memory
+    than many short ones.
+    """
     joined = "".join(f"\x02{text}\x03" for text in texts)
     letters = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    lengths = np.array([len(text) + 2 for text in texts])
-    ends = np.cumsum(lengths)
-    row = np.repeat(np.arange(len(texts)), lengths)
-    end = np.repeat(ends, lengths)
-    first = np.arange(len(letters)) - np.repeat(ends - lengths, lengths)
+    ends = np.cumsum([len(text) + 2 for text in texts])
+    for start in range(0, len(letters), PART):
+        place = np.arange(start, min(start + PART, len(letters)))
+        row = np.searchsorted(ends, place, side="right")
+        end, first = ends[row], place - np.append(0, ends)[row]
+        here = np.zeros(len(place) + longest, dtype=np.uint32)  # with the letters that follow
+        here[: len(letters) - start] = letters[start : start + len(here)]
+        yield _hashed_part(here, place, row, end, first, shortest, longest)
+
+
+def _hashed_part(
+    letters: NDArray[np.uint32],
+    place: NDArray[np.intp],
+    row: NDArray[np.intp],
+    end: NDArray[np.intp],
+    first: NDArray[np.intp],
+    shortest: int,
+    longest: int,
+) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Return the column, the row, the first letter and the length of the n-grams that begin at
+    some places; `letters` are those there and the `longest` that follow."""
     found = []
     with np.errstate(over="ignore"):
-        hashes = np.zeros(len(letters), dtype=np.uint64)
+        hashes = np.zeros(len(place), dtype=np.uint64)
         for n in range(1, longest + 1):
             # the hash of n letters, from that of n − 1: Σ letter · Pʲ
-            shifted = np.zeros(len(letters), dtype=np.uint64)
-            shifted[: max(len(letters) - n + 1, 0)] = letters[n - 1 :]
+            shifted = letters[n - 1 : n - 1 + len(place)].astype(np.uint64)
             hashes = hashes * np.uint64(0x100000001B3) + shifted + np.uint64(1)
             if n < shortest:
                 continue
-            inside = np.flatnonzero(np.arange(len(letters)) + n <= end)
+            inside = np.flatnonzero(place + n <= end)
             x = hashes[inside] ^ (hashes[inside] >> np.uint64(31))
             x = x * np.uint64(0x9E3779B97F4A7C15)
             column = (x >> np.uint64(64 - BITS)).astype(np.int64)
@@ -371,11 +395,13 @@ def _hashed(
 
 def _counted(texts: list[str], shortest: int, longest: int) -> csr_array:
     """Return how often each n-gram occurs in each string (n, 2²⁰), in ascending columns."""
-    column, row, _, _ = _hashed(texts, shortest, longest)
-    ones = np.ones(len(row), dtype=np.int32)
-    counts = csr_array((ones, (row, column)), shape=(len(texts), 2**BITS))
-    counts.sum_duplicates()
-    return counts
+    total = csr_array((len(texts), 2**BITS), dtype=np.int32)
+    for column, row, _, _ in _hashed(texts, shortest, longest):
+        ones = np.ones(len(row), dtype=np.int32)
+        counts = csr_array((ones, (row, column)), shape=total.shape)
+        counts.sum_duplicates()
+        total = csr_array(total + counts) if total.nnz else counts
+    return total
 
 
 # -- series ----------------------------------------------------------------------------------------
