@@ -25,10 +25,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from .calibration import conformal_p, log_odds
@@ -70,6 +71,15 @@ def rank_path(label: str, separator: str) -> list[str]:
     while len(parts) > 1 and not PREFIX.sub("", parts[-1], count=1):
         parts.pop()
     return parts
+
+
+def last_name(node: str, separator: str) -> str:
+    """Return the last name of a path.
+
+    >>> last_name("k__Fungi; f__Agaricaceae", ";")
+    'f__Agaricaceae'
+    """
+    return node.rpartition(separator)[2].strip()
 
 
 def rank_code(path: Sequence[str]) -> str:
@@ -383,6 +393,52 @@ class RankAnswers:
         sure = (self.probabilities[:, :, 0] >= above) & (self.novelty > novel_below)
         found: Indices = np.cumprod(sure, axis=1).sum(axis=1)
         return found
+
+    @classmethod
+    def of_fields(cls, found: NDArray[Any]) -> RankAnswers:
+        """Return the paths among the fields of `Model.assess(…, ranks=True)`."""
+        return cls(*(found[f"rank_{name}"] for name in (field.name for field in fields(cls))))
+
+    def statuses(self, given: Sequence[str], depths: Indices, novel_below: float) -> list[str]:
+        """Return the status of each object: an answer at any of its ranks is one.
+
+        `given` are the statuses that they would have without ranks.
+        """
+        new = (self.novelty[:, 0] <= novel_below).tolist()
+        return [
+            "known" if depth else "novel" if is_new or status == "novel" else "ambiguous"
+            for status, depth, is_new in zip(given, depths.tolist(), new, strict=True)
+        ]
+
+    def why_not_deeper(
+        self,
+        ranks: Sequence[Rank],
+        names: Sequence[str],
+        separator: str,
+        depths: Indices,
+        novel_below: float,
+    ) -> list[str | None]:
+        """Return what is known about the rank below each answer; None if there is none below.
+
+        `names` are those of the ranks.
+        """
+        reasons: list[str | None] = []
+        for i, depth in enumerate(depths.tolist()):
+            if depth == len(ranks) or self.probabilities[i, depth, 0] == 0:
+                reasons.append(None)
+                continue
+            rank, below = names[depth].replace("_", " "), ranks[depth].nodes
+            first, second = (last_name(below[k], separator) for k in self.nodes[i, depth])
+            p, other = self.probabilities[i, depth]
+            if self.novelty[i, depth] <= novel_below or self.unknown[i, depth] >= p:
+                last = ranks[depth - 1].nodes[self.nodes[i, depth - 1, 0]]
+                parent = f" in {last_name(last, separator)}" if depth else ""
+                reasons.append(f"new {rank}{parent}")
+            elif other > 0:
+                reasons.append(f"{rank} undecided: {first} {p:.2f}, {second} {other:.2f}")
+            else:
+                reasons.append(f"{rank} undecided: {first} {p:.2f}")
+        return reasons
 
 
 @dataclass(frozen=True)
