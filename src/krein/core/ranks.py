@@ -308,10 +308,13 @@ class Seen:
 
     def terms_at(self, rank: Rank, evidence: Evidence | None) -> list[Array]:
         """Return all terms (n, K) of a rank."""
-        found = [rank.summed(term) for term in self.terms]
-        if self.near is not None and evidence is not None:
-            found += rank.voted(self.near, evidence)
-        return found
+        return [rank.summed(term) for term in self.terms] + self.votes(rank, evidence)
+
+    def votes(self, rank: Rank, evidence: Evidence | None) -> list[Array]:
+        """Return the terms (n, K) of neighbours, if the objects were compared with them."""
+        if self.near is None or evidence is None:
+            return []
+        return rank.voted(self.near, evidence)
 
     def features(self, log_proba: Array, sizes: Array, evidence: Evidence | None) -> Array:
         """Return what tells whether the node of an object is known (n, 4), the first one constant.
@@ -472,16 +475,20 @@ class RankPool:
         """
         ranks, n = Rank.each(labels, separator), len(codes)
         w = np.ones(n) if weights is None else weights
-        looks, scores = [], np.full((len(ranks), n), np.inf)
-        for k, one in enumerate(seen):
-            found = []
-            for r, rank in enumerate(ranks):
-                own, total = rank.codes[codes], rank.sizes(sizes)
-                named = own < len(total)
-                total = np.append(total, 0.0)
-                left = total[own] - relatives.within(rank, own)
-                known = named & (left > ROUNDING * total[own])
-                terms = one.terms_at(rank, evidence)
+        scores = np.full((len(ranks), n), np.inf)
+        found: list[list[tuple[Array, Array]]] = [[] for _ in seen]
+        for r, rank in enumerate(ranks):
+            own, total = rank.codes[codes], rank.sizes(sizes)
+            named = own < len(total)
+            total = np.append(total, 0.0)
+            left = total[own] - relatives.within(rank, own)
+            known = named & (left > ROUNDING * total[own])
+            summed: dict[int, Array] = {}  # a term belongs to its look and all later ones
+            for k, one in enumerate(seen):
+                for term in one.terms:
+                    if id(term) not in summed:
+                        summed[id(term)] = rank.summed(term)
+                terms = [summed[id(term)] for term in one.terms] + one.votes(rank, evidence)
                 a, _ = fit_terms([term[known] for term in terms], own[known], w[known])
                 log_p = pooled(a, terms)
                 best = log_p.argmax(axis=1)
@@ -489,8 +496,8 @@ class RankPool:
                 v = _fit_known(F[named], known[named], w[named])
                 here = known & (depth == k)
                 scores[r, here] = F[here] @ v
-                found.append((a, v))
-            looks.append(RankLook(*(np.stack(part) for part in zip(*found, strict=True))))
+                found[k].append((a, v))
+        looks = [RankLook(*(np.stack(part) for part in zip(*each, strict=True))) for each in found]
         return cls(separator, np.asarray(sizes, dtype=float), tuple(looks), np.sort(scores, axis=1))
 
     def check(self, n_ranks: int, n_terms: Sequence[int]) -> None:
