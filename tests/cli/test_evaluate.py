@@ -235,7 +235,7 @@ class TestTaxonomy:
         assert code == 0, err
         assert "--class-weight" not in out
         assert "leave" not in err
-        assert "1 of 5 classes has only one object: it counts for the ranks above" in err
+        assert "1 of 5 classes has only one object, which counts for the ranks above it" in err
         told = {line[:12].strip(): line[12:] for line in out.splitlines()}
         assert told["rank 2"].startswith("ikfd: 2 names, 49 objects, ")
         assert told["rank 3"].startswith("ikfd: 5 names, 48 objects, ")

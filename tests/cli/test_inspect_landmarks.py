@@ -158,7 +158,7 @@ def test_objects_are_compared_only_for_the_spectrum(files, run, monkeypatch):
     [
         (["a"] * 9 + ["b"] * 9 + ["c"], "leave them out with --min-class-size 2"),
         (["a"] * 2 + [f"x{i}" for i in range(9)], "more objects of each would help"),
-        (["k;a"] * 2 + [f"k;x{i}" for i in range(9)], "it counts for the ranks above"),
+        (["k;a"] * 2 + [f"k;x{i}" for i in range(9)], ", which counts for the ranks above it"),
     ],
 )
 def test_the_advice_on_classes_of_one_object_depends_on_the_others(labels, advice):

@@ -103,6 +103,14 @@ def test_a_model_after_the_data_is_recognised(genes, run, tmp_path):
     assert (code, "MODEL comes before NEW" in err) == (2, True)
 
 
+def test_several_files_are_read_as_one(genes, run, tmp_path):
+    model, new = genes
+    write_fasta(tmp_path / "a.fasta", new[:3])
+    code, _, err = run("predict", model, tmp_path / "a.fasta", "b.fasta", "c.fasta")
+    assert code == 2
+    assert f"cat {tmp_path / 'a.fasta'} b.fasta c.fasta | krein predict {model} -" in err
+
+
 def test_names_that_occur_again_are_mentioned(genes, run, tmp_path):
     model, new = genes
     write_fasta(tmp_path / "new.fasta", [*new, new[0], new[0]])

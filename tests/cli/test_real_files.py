@@ -1,6 +1,7 @@
 """Files as they are: unlabelled records, tiny classes, repeated names, taxonomies."""
 
 import csv
+import html
 import io
 import json
 import re
@@ -196,6 +197,11 @@ def test_a_class_in_a_single_group_is_left_out(run, tmp_path):
     assert "narrow" in err
 
 
+def unbroken(text):
+    """Markup without the places where a long word may be divided."""
+    return html.unescape(re.sub(r"<wbr>|\u200b", "", text))
+
+
 def test_dada2_training_files(taxa, run, tmp_path):
     """The header is the taxonomy, so names repeat; there is a sign at its end."""
     path = tmp_path / "train_set.fa"
@@ -279,6 +285,18 @@ def test_qiime_and_sintax_taxonomies(taxa, run, tmp_path, separator, sign):
         depth = columns.index(row["rank"]) + 1 if row["rank"] else 0
         assert all(p >= 0.99 for p in P[:depth])
         assert bool(row["reason"]) == (depth < 4)
+    # the page gives the same answers
+    page, least = tmp_path / "why.html", ("--ambiguous-below", "0.99")
+    code, _, err = run("explain", *predict[1:], "-o", page, *least, "--max", "1000")
+    assert code == 0, err
+    parts = page.read_text().split('<section id="o')[1:]
+    assert len(parts) == len(rows)
+    for row, part in zip(rows, parts, strict=True):
+        assert f'<span class="status {row["status"]}">' in part
+        name = row["rank_label"].split(separator)[-1].strip()
+        shown = re.findall(r'<p class="verdict"><b>([^(]+)</b> \((\w+)\), with', part)
+        assert [(unbroken(one), rank) for one, rank in shown] == [(name, row["rank"])] * bool(name)
+        assert row["reason"] is None or row["reason"].lower() in unbroken(part).lower()
 
 
 OWN = """

@@ -231,6 +231,25 @@ def test_only_json_and_local_host_names_are_accepted(files, model):
         assert call(port, "GET", "/model", headers={"Host": "models.example"})[0] == 200
 
 
+def test_a_fasta_file_is_answered_like_a_list(files, model):
+    """`curl --data-binary @x.fasta` says that the file is a form, which a page could send too."""
+    fasta = b"\n>one about it\nMKVLAG\nHWKL\n> two\r\nMKVLAGHWKV\r\n>\nMKV LAGHWKV\n>bad\n"
+    asked = {
+        "names": ["one", "two", "2", "bad"],
+        "objects": ["MKVLAGHWKL", "MKVLAGHWKV", "MKVLAGHWKV", ""],
+    }
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    with served(model, Limits(objects=4)) as port:
+        _, expected = ask(port, asked)
+        for headers in (form, {}, {"Content-Type": "text/x-fasta"}):
+            status, content, _ = call(port, "POST", "/predict", fasta, headers)
+            assert (status, json.loads(content)) == (200, expected)
+        for sender in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+            assert call(port, "POST", "/predict", fasta, form | sender)[0] == 415
+        assert call(port, "POST", "/predict", fasta + b">more\nMKV", form)[0] == 413
+        assert call(port, "POST", "/predict", b">\xff\nMKV", form)[0] == 400
+
+
 def test_a_slow_request_times_out(files, model, monkeypatch):
     go_on, begun = threading.Event(), []
     plain = Predictor.rows_of

@@ -169,6 +169,12 @@ def test_a_full_disk_names_the_file(files, model, environment):
             env=environment, cwd=files, capture_output=True, text=True,
         )  # fmt: skip
         assert done.stderr == "krein: error: /dev/full: No space left on device\n"
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "krein", "predict", "m.krein", "many.txt"],
+                env=environment, cwd=files, stdout=full, stderr=subprocess.PIPE, text=True,
+            )  # fmt: skip
+        assert done.stderr == "krein: error: standard output: No space left on device\n"
 
 
 def test_cells_that_look_like_formulas_can_be_escaped(files, model, run):

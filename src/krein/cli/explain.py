@@ -35,6 +35,7 @@ from .predictor import Details, Predictor
     metavar="N",
     help="Maximum number of objects on the page; the first ones are shown.",
 )
+@options.ambiguous_below
 @options.novel_below
 @options.own_measure
 @options.unknown_letters
@@ -47,6 +48,7 @@ def command(
     output: str,
     nearest: int,
     most: int,
+    ambiguous_below: float | None,
     novel_below: float | None,
     measure: str | None,
     unknown_letters: str | None,
@@ -68,7 +70,7 @@ def command(
     check_report(output, reads=(model, new))
     predictor = Predictor(
         model,
-        Details(novel_below=novel_below, evidence=nearest),
+        Details(ambiguous_below=ambiguous_below, novel_below=novel_below, evidence=nearest),
         n_jobs=n_jobs,
         unknown_letters=unknown_letters,
         max_size=reading["max_size"],

@@ -297,9 +297,21 @@ running = together(
     ),
 )
 
+
+def _refuse_more(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Say how several files are read as one."""
+    if value:
+        model, files = context.params["model"], " ".join([context.params["new"], *value])
+        raise click.UsageError(
+            f"NEW is one file; read several as one: cat {files} | krein {context.info_name} "
+            f"{model} -"
+        )
+
+
 new_objects = together(
     click.argument("model", type=click.Path()),
     click.argument("new", type=click.Path(allow_dash=True), default="-"),
+    click.argument("more", nargs=-1, metavar="", expose_value=False, callback=_refuse_more),
 )
 own_measure = click.option(
     "--measure",

@@ -163,8 +163,16 @@ def writing(path: str | None) -> Iterator[IO[str]]:
     """
     if path is None:
         # names and labels are untrusted: a terminal would execute control characters in them
-        yield cast(IO[str], _SafeTerminal(sys.stdout)) if sys.stdout.isatty() else sys.stdout
-        sys.stdout.flush()
+        try:
+            yield cast(IO[str], _SafeTerminal(sys.stdout)) if sys.stdout.isatty() else sys.stdout
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            if error.errno is None or error.strerror != os.strerror(error.errno):
+                raise  # the message names the file
+            name = error.filename or "standard output"
+            raise OSError(error.errno, error.strerror, name) from error
         return
     with atomic_write(path) as raw:
         packed: Any = raw

@@ -326,8 +326,9 @@ def _say_results(
 ) -> None:
     """Print how many objects got a label, and why the others did not."""
     total, classified = counts.by_status.total(), counts.classified
-    at_ranks = ", ".join(f"{counts.by_rank[name]:,} at {name}" for name in ranks[::-1])
-    depths = f": {at_ranks}" if ranks else ""
+    answered = [name for name in ranks[::-1] if counts.by_rank[name]]
+    at_ranks = ", ".join(f"{counts.by_rank[name]:,} at {name}" for name in answered)
+    depths = f": {at_ranks}" if at_ranks else ""
     say("labelled", f"{classified:,} of {total:,} objects in {seconds:.1f} s{depths}", err=True)
     if classified < total:
         say("unlabelled", counts.describe_others(threshold), err=True)

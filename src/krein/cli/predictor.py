@@ -344,8 +344,15 @@ class Predictor:
         reasons: list[str | None] = [None] * len(found)
         if not len(found):
             return reasons
-        if self.taxonomy:
-            reasons = self._why_not_deeper(found)
+        if self.separator is not None and self.taxonomy:
+            answers = self._answers_at_ranks(found)
+            reasons = answers.why_not_deeper(
+                self.taxonomy,
+                self.ranks,
+                self.separator,
+                self.model.rank_depths(found, answers),
+                self.model.novel_below,
+            )
         if self.assesses:
             alone = [False] * len(found)
             if hasattr(objects, "indptr"):  # hits
@@ -358,44 +365,8 @@ class Predictor:
     def _answers_at_ranks(self, found: NDArray[Any]) -> RankAnswers:
         """Return the paths of objects down the taxonomy."""
         if self._learned_ranks:
-            names = ("rank_nodes", "rank_probabilities", "rank_unknown", "rank_novelty")
-            return RankAnswers(*(found[name] for name in names))
+            return RankAnswers.of_fields(found)
         return RankAnswers.of_classes(self.taxonomy, found["probabilities"])
-
-    def _depths(self, found: NDArray[Any], answers: RankAnswers) -> Indices:
-        """Return the number of ranks of each answer: those that are certain enough."""
-        depth = answers.deepest(self.model.ambiguous_below, self.model.novel_below)
-        if self.assesses and len(found):
-            depth[found["chance"] > FOUND_BY_CHANCE] = 0
-            if not self._learned_ranks:
-                depth[found["status"] == NOVEL] = 0
-        return depth
-
-    def _why_not_deeper(self, found: NDArray[Any]) -> list[str | None]:
-        """Return what is known about the rank below each answer; None if there is none below."""
-        answers = self._answers_at_ranks(found)
-        reasons: list[str | None] = []
-        for i, depth in enumerate(self._depths(found, answers).tolist()):
-            if depth == len(self.ranks) or answers.probabilities[i, depth, 0] == 0:
-                reasons.append(None)
-                continue
-            rank, below = self.ranks[depth].replace("_", " "), self.taxonomy[depth]
-            first, second = (self._name(below.nodes[k]) for k in answers.nodes[i, depth])
-            p, other = answers.probabilities[i, depth]
-            new = answers.novelty[i, depth] <= self.model.novel_below
-            if new or answers.unknown[i, depth] >= p:
-                last = self.taxonomy[depth - 1].nodes[answers.nodes[i, depth - 1, 0]]
-                reasons.append(f"new {rank} in {self._name(last)}" if depth else f"new {rank}")
-            elif other > 0:
-                reasons.append(f"{rank} undecided: {first} {p:.2f}, {second} {other:.2f}")
-            else:
-                reasons.append(f"{rank} undecided: {first} {p:.2f}")
-        return reasons
-
-    def _name(self, node: str) -> str:
-        """Return the last name of a path."""
-        assert self.separator is not None
-        return node.rpartition(self.separator)[2].strip()
 
     def row_without_label(self, name: str, reason: str, foreign: bool = False) -> Row:
         """Return the row of an object that is unreadable, or of another kind."""
@@ -423,7 +394,7 @@ class Predictor:
         depths = None
         if self.taxonomy:
             answers = self._answers_at_ranks(found)
-            depths = self._depths(found, answers)
+            depths = self.model.rank_depths(found, answers)
             cells |= self._rank_cells(answers, depths)
         if details.nested:
             most = len(labels) if len(labels) <= MOST_LISTED else details.top or LISTED
@@ -438,7 +409,10 @@ class Predictor:
             least = self.model.ambiguous_below
             cells["status"] = [AMBIGUOUS if p < least else OK for p in cells["probability"]]
         if depths is not None:
-            cells["status"] = self._rank_status(cells["status"], depths, answers)
+            given, novel_below = cells["status"], self.model.novel_below
+            statuses = answers.statuses(given, depths, novel_below)
+            known = KNOWN if self.assesses else OK
+            cells["status"] = [known if status == KNOWN else status for status in statuses]
         if details.selected:
             cells["doubt"] = found["doubt"].tolist()
             cells["selected"] = [None] * len(P)  # known only after all objects
@@ -483,15 +457,6 @@ class Predictor:
             if self._learned_ranks:
                 cells[f"{name}_novelty"] = answers.novelty[:, r].tolist()
         return cells
-
-    def _rank_status(self, given: list[str], depths: Indices, answers: RankAnswers) -> list[str]:
-        """Return the status of objects: an answer at any rank is one."""
-        known = KNOWN if self.assesses else OK
-        novel = answers.novelty[:, 0] <= self.model.novel_below
-        return [
-            known if depth else NOVEL if new or status == NOVEL else AMBIGUOUS
-            for status, depth, new in zip(given, depths.tolist(), novel.tolist(), strict=True)
-        ]
 
     def assess(self, chunk: Chunk, until: float | None = None) -> Assessed:
         """Return the predictions for a chunk, and the reasons for objects without one."""

@@ -254,12 +254,12 @@ def describe_single(alone: Sequence[str], counts: Mapping[str, int]) -> str:
     would leave little.
 
     >>> describe_single(["a;x", "a;y"], {"a;x": 1, "a;y": 1, "a;z": 7})
-    "2 of 3 classes have only one object: it counts for the ranks above, with --label-ranks ';'"
+    "2 of 3 classes have only one object, which counts for the ranks above it"
     """
     verb = "has" if len(alone) == 1 else "have"
     found = f"{len(alone):,} of {len(counts):,} classes {verb} only one object"
-    if (separator := find_separator(list(counts))) is not None:
-        return f"{found}: it counts for the ranks above, with --label-ranks {separator!r}"
+    if find_separator(list(counts)) is not None:
+        return f"{found}, which counts for the ranks above it"
     if 2 * len(alone) > sum(counts.values()):
         return f"{found}, from which little can be learned: more objects of each would help"
     named = ", ".join(shortened(label) for label in alone[:5])

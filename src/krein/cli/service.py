@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -180,7 +181,9 @@ class Service:
         return rows, time.thread_time() - began
 
     def parse(self, body: bytes) -> Parsed:
-        """Return the objects of a request."""
+        """Return the objects of a request: JSON, or sequences in FASTA format."""
+        if is_fasta(body):
+            return self._parse_fasta(body)
         try:
             request = json.loads(body)
         except (ValueError, RecursionError) as error:
@@ -193,8 +196,6 @@ class Service:
         objects = [request["object"]] if single else request["objects"]
         if not isinstance(objects, list) or not objects:
             raise RequestError(400, "objects must be a list of at least one object")
-        if len(objects) > self.limits.objects:
-            raise RequestError(413, f"a request may have at most {self.limits.objects:,} objects")
         names = request.get("names", [str(i) for i in range(len(objects))])
         if (
             not isinstance(names, list)
@@ -204,6 +205,24 @@ class Service:
             raise RequestError(400, "names must be a list of strings, one per object")
         if not all(map(_is_unicode, names)):
             raise RequestError(400, "a name contains half of a surrogate pair, which is not text")
+        return self._read(objects, names, single)
+
+    def _parse_fasta(self, body: bytes) -> Parsed:
+        """Return the sequences of a request, each with the first word of its header as its name."""
+        if not self.text:
+            raise RequestError(415, "the model does not compare sequences: send JSON")
+        try:
+            records = re.split(r"^\s*>", body.decode(), flags=re.MULTILINE)[1:]
+        except UnicodeDecodeError:
+            raise RequestError(400, "the request is not text in UTF-8") from None
+        parts = [record.partition("\n") for record in records]
+        names = [(header.split() or [str(i)])[0] for i, (header, _, _) in enumerate(parts)]
+        return self._read(["".join(letters.split()) for _, _, letters in parts], names, False)
+
+    def _read(self, objects: list[Any], names: list[str], single: bool) -> Parsed:
+        """Return the objects in the form that the file readers return, or why they cannot be."""
+        if len(objects) > self.limits.objects:
+            raise RequestError(413, f"a request may have at most {self.limits.objects:,} objects")
         read, reasons, shape = list[Any](), dict[int, str](), self.shape
         for i, item in enumerate(objects):
             try:
@@ -272,6 +291,15 @@ def _is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def is_fasta(body: bytes) -> bool:
+    """Whether a request contains sequences in FASTA format, and not JSON.
+
+    >>> is_fasta(b"\\n>read 1\\nACGT"), is_fasta(b'{"object": "ACGT"}')
+    (True, False)
+    """
+    return body.lstrip().startswith(b">")
 
 
 def too_late() -> RequestError:

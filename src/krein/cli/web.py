@@ -41,7 +41,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from .options import printable
-from .service import RequestError, Service, document, too_late
+from .service import RequestError, Service, document, is_fasta, too_late
 
 GRACE = 1
 """Seconds that requests in progress have to finish when the service is stopped."""
@@ -211,15 +211,23 @@ class Predictions:
 
 async def _read_body(request: Request, most: int) -> bytes:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":  # a form on another site cannot send this
-        raise RequestError(415, "send JSON, with the header Content-Type: application/json")
+    # a form on another site cannot send JSON, and a browser says where a request comes from
+    from_browser = bool({"origin", "sec-fetch-site"} & set(request.headers))
+    refusal = RequestError(
+        415, "send JSON, with the header Content-Type: application/json, or FASTA, not from a page"
+    )
+    if kind != "application/json" and from_browser:
+        raise refusal
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
         if size > most:
             raise RequestError(413, f"a request may have at most {most:,} bytes")
         parts.append(part)
-    return b"".join(parts)
+    body = b"".join(parts)
+    if kind != "application/json" and not is_fasta(body):
+        raise refusal
+    return body
 
 
 class Workers:

@@ -25,10 +25,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from .calibration import conformal_p, log_odds
@@ -70,6 +71,15 @@ def rank_path(label: str, separator: str) -> list[str]:
     while len(parts) > 1 and not PREFIX.sub("", parts[-1], count=1):
         parts.pop()
     return parts
+
+
+def last_name(node: str, separator: str) -> str:
+    """Return the last name of a path.
+
+    >>> last_name("k__Fungi; f__Agaricaceae", ";")
+    'f__Agaricaceae'
+    """
+    return node.rpartition(separator)[2].strip()
 
 
 def rank_code(path: Sequence[str]) -> str:
@@ -298,10 +308,13 @@ class Seen:
 
     def terms_at(self, rank: Rank, evidence: Evidence | None) -> list[Array]:
         """Return all terms (n, K) of a rank."""
-        found = [rank.summed(term) for term in self.terms]
-        if self.near is not None and evidence is not None:
-            found += rank.voted(self.near, evidence)
-        return found
+        return [rank.summed(term) for term in self.terms] + self.votes(rank, evidence)
+
+    def votes(self, rank: Rank, evidence: Evidence | None) -> list[Array]:
+        """Return the terms (n, K) of neighbours, if the objects were compared with them."""
+        if self.near is None or evidence is None:
+            return []
+        return rank.voted(self.near, evidence)
 
     def features(self, log_proba: Array, sizes: Array, evidence: Evidence | None) -> Array:
         """Return what tells whether the node of an object is known (n, 4), the first one constant.
@@ -384,6 +397,52 @@ class RankAnswers:
         found: Indices = np.cumprod(sure, axis=1).sum(axis=1)
         return found
 
+    @classmethod
+    def of_fields(cls, found: NDArray[Any]) -> RankAnswers:
+        """Return the paths among the fields of `Model.assess(…, ranks=True)`."""
+        return cls(*(found[f"rank_{name}"] for name in (field.name for field in fields(cls))))
+
+    def statuses(self, given: Sequence[str], depths: Indices, novel_below: float) -> list[str]:
+        """Return the status of each object: an answer at any of its ranks is one.
+
+        `given` are the statuses that they would have without ranks.
+        """
+        new = (self.novelty[:, 0] <= novel_below).tolist()
+        return [
+            "known" if depth else "novel" if is_new or status == "novel" else "ambiguous"
+            for status, depth, is_new in zip(given, depths.tolist(), new, strict=True)
+        ]
+
+    def why_not_deeper(
+        self,
+        ranks: Sequence[Rank],
+        names: Sequence[str],
+        separator: str,
+        depths: Indices,
+        novel_below: float,
+    ) -> list[str | None]:
+        """Return what is known about the rank below each answer; None if there is none below.
+
+        `names` are those of the ranks.
+        """
+        reasons: list[str | None] = []
+        for i, depth in enumerate(depths.tolist()):
+            if depth == len(ranks) or self.probabilities[i, depth, 0] == 0:
+                reasons.append(None)
+                continue
+            rank, below = names[depth].replace("_", " "), ranks[depth].nodes
+            first, second = (last_name(below[k], separator) for k in self.nodes[i, depth])
+            p, other = self.probabilities[i, depth]
+            if self.novelty[i, depth] <= novel_below or self.unknown[i, depth] >= p:
+                last = ranks[depth - 1].nodes[self.nodes[i, depth - 1, 0]]
+                parent = f" in {last_name(last, separator)}" if depth else ""
+                reasons.append(f"new {rank}{parent}")
+            elif other > 0:
+                reasons.append(f"{rank} undecided: {first} {p:.2f}, {second} {other:.2f}")
+            else:
+                reasons.append(f"{rank} undecided: {first} {p:.2f}")
+        return reasons
+
 
 @dataclass(frozen=True)
 class RankPool:
@@ -416,16 +475,20 @@ class RankPool:
         """
         ranks, n = Rank.each(labels, separator), len(codes)
         w = np.ones(n) if weights is None else weights
-        looks, scores = [], np.full((len(ranks), n), np.inf)
-        for k, one in enumerate(seen):
-            found = []
-            for r, rank in enumerate(ranks):
-                own, total = rank.codes[codes], rank.sizes(sizes)
-                named = own < len(total)
-                total = np.append(total, 0.0)
-                left = total[own] - relatives.within(rank, own)
-                known = named & (left > ROUNDING * total[own])
-                terms = one.terms_at(rank, evidence)
+        scores = np.full((len(ranks), n), np.inf)
+        found: list[list[tuple[Array, Array]]] = [[] for _ in seen]
+        for r, rank in enumerate(ranks):
+            own, total = rank.codes[codes], rank.sizes(sizes)
+            named = own < len(total)
+            total = np.append(total, 0.0)
+            left = total[own] - relatives.within(rank, own)
+            known = named & (left > ROUNDING * total[own])
+            summed: dict[int, Array] = {}  # a term belongs to its look and all later ones
+            for k, one in enumerate(seen):
+                for term in one.terms:
+                    if id(term) not in summed:
+                        summed[id(term)] = rank.summed(term)
+                terms = [summed[id(term)] for term in one.terms] + one.votes(rank, evidence)
                 a, _ = fit_terms([term[known] for term in terms], own[known], w[known])
                 log_p = pooled(a, terms)
                 best = log_p.argmax(axis=1)
@@ -433,8 +496,8 @@ class RankPool:
                 v = _fit_known(F[named], known[named], w[named])
                 here = known & (depth == k)
                 scores[r, here] = F[here] @ v
-                found.append((a, v))
-            looks.append(RankLook(*(np.stack(part) for part in zip(*found, strict=True))))
+                found[k].append((a, v))
+        looks = [RankLook(*(np.stack(part) for part in zip(*each, strict=True))) for each in found]
         return cls(separator, np.asarray(sizes, dtype=float), tuple(looks), np.sort(scores, axis=1))
 
     def check(self, n_ranks: int, n_terms: Sequence[int]) -> None:

@@ -23,7 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.pairs import Counter, Pairs, averages, block_rows, limit_blas_threads, open_cache
-from ..core.calibration import Reference, benjamini_hochberg, log_odds, novelty_scores, status_of
+from ..core.calibration import (
+    FOUND_BY_CHANCE,
+    Reference,
+    benjamini_hochberg,
+    log_odds,
+    novelty_scores,
+    status_of,
+)
 from ..core.candidates import KnownObjects, Points, no_points
 from ..core.cascade import Cascade
 from ..core.evidence import FAR, Evidence, Neighbours, nearest_landmarks, squared
@@ -559,6 +566,20 @@ class Model:
         evidence = None if self.second_look is None else self.second_look.evidence
         assert evidence is None or isinstance(evidence, Evidence)  # hits have no ranks
         return self.ranks.answers(self.taxonomy, len(answer.depth), answer.seen, evidence)
+
+    def rank_depths(self, assessed: Any, answers: RankAnswers) -> Indices:
+        """Return the number of ranks of each answer: those that are certain enough.
+
+        An object that is no nearer than random ones has none. Without probabilities of ranks, a
+        novel object has none either.
+        """
+        depths = answers.deepest(self.ambiguous_below, self.novel_below)
+        names = assessed.dtype.names
+        if "chance" in names:
+            depths[assessed["chance"] > FOUND_BY_CHANCE] = 0
+            if "rank_nodes" not in names:
+                depths[assessed["status"] == "novel"] = 0
+        return depths
 
     @cached_property
     def taxonomy(self) -> list[Rank]:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.calibration import FOUND_BY_CHANCE
-from ..core.ranks import short_labels
+from ..core.ranks import RankAnswers, last_name, rank_names, rank_path, short_labels
 from ..core.shapes import Array
 from ..measures import alignments, take
 from ..measures.alignments import ALIKE, GAP, OTHER, SAME
@@ -45,7 +45,7 @@ class ExplainedObjects:
 
     names: list[str]
     objects: Any  # in the measure's form
-    assessed: NDArray[Any]  # from `KreinClassifier.assess(..., evidence=n)`
+    assessed: NDArray[Any]  # from `Model.assess(..., evidence=n, ranks=…)`
     unreadable: list[tuple[str, str]] = field(default_factory=list)  # name and reason
     left_out: int = 0  # number of objects that are not on the page
 
@@ -98,7 +98,8 @@ def write_explanations(
     called = [f"row {i}" for i in range(len(X))] if names is None else [str(one) for one in names]
     if len(called) != len(X):
         raise ValueError(f"{len(called)} names for {len(X)} objects")
-    assessed = model.assess(shown, evidence=n)
+    model = getattr(model, "model_", model)
+    assessed = model.assess(shown, evidence=n, ranks=model.ranks is not None)
     left_out = len(X) - len(assessed)
     explained = ExplainedObjects(called[: len(assessed)], shown, assessed, left_out=left_out)
     write_explained(model, explained, path, title=title)
@@ -145,7 +146,10 @@ def page_content(
             warnings.simplefilter("ignore")
             new = measure.check(explained.objects)
     found = []
-    for name, one, row in zip(explained.names, new, explained.assessed, strict=True):
+    verdicts = _verdicts(model, explained.assessed, short)
+    for name, one, row, verdict in zip(
+        explained.names, new, explained.assessed, verdicts, strict=True
+    ):
         why: Explanation = row["why"]
         nearest = []
         for near in why.nearest:
@@ -160,7 +164,6 @@ def page_content(
                 }
             )
         parts = _contributions(why, named, labels, short)
-        verdict = _verdict(row, classes, short)
         contents = None if why.along is None else measure.contents([one])
         own = None if contents is None else marked(contents[0], why)
         found.append({"name": name, "own": own, "nearest": nearest, **verdict, **parts})
@@ -194,6 +197,36 @@ def _known_objects(model: Model) -> dict[int, Any]:
     if second is not None:
         objects |= zip(second.known.indices.tolist(), second.objects, strict=True)
     return objects
+
+
+def _verdicts(model: Model, assessed: Any, short: dict[str, str]) -> list[dict[str, Any]]:
+    """Return the verdict on each object; labels that are paths are answered rank by rank."""
+    found = [_verdict(row, model.classes, short) for row in assessed]
+    if model.ranks is None or "rank_nodes" not in assessed.dtype.names:
+        return found
+    separator, above = model.ranks.separator, model.ambiguous_below
+    names = rank_names([rank_path(str(label), separator) for label in model.classes])
+    answers = RankAnswers.of_fields(assessed)
+    depths = model.rank_depths(assessed, answers)
+    given = [one["status"] for one in found]
+    statuses = answers.statuses(given, depths, model.novel_below)
+    reasons = answers.why_not_deeper(model.taxonomy, names, separator, depths, model.novel_below)
+    for i, one in enumerate(found):
+        one["status"], one["reason"] = statuses[i], reasons[i]
+        one["ranks"] = [
+            {
+                "rank": name,
+                "name": last_name(rank.nodes[answers.nodes[i, r, 0]], separator),
+                "p": float(answers.probabilities[i, r, 0]),
+                "novelty": float(answers.novelty[i, r]),
+                "sure": r < depths[i],
+            }
+            for r, (name, rank) in enumerate(zip(names, model.taxonomy, strict=True))
+            if answers.probabilities[i, r, 0] > 0
+        ]
+        one["answer"] = one["ranks"][depths[i] - 1] if depths[i] else None
+        one["above"] = above
+    return found
 
 
 def _verdict(row: Any, classes: NDArray[Any], short: dict[str, str]) -> dict[str, Any]:
