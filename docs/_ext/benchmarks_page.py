@@ -95,8 +95,8 @@ def origin(kept: dict[str, Any]) -> list[str]:
         return [*lines, "*Older than the present code: the commit was not recorded.*", ""]
     since = [f"`{name}`" for name in changed(measured["modules"])]
     if since:
-        several = f" and {len(since) - 3} others" if len(since) > 3 else ""
-        named = f"{', '.join(since[:3])}{several} changed since."
+        several = f" and {len(since) - 2} others" if len(since) > 3 else ""
+        named = f"{', '.join(since[: 2 if several else 3])}{several} changed since."
         lines += [f"*Older than the present code: {named}*", ""]
     return lines
 

@@ -1,6 +1,7 @@
 """The temperature of models of many objects, from left-out scores, in memory and from files."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -39,18 +40,38 @@ def calibrated(name):
     return clone(MODELS[name]).set_params(calibrate=True)
 
 
-@pytest.fixture
-def table(tmp_path):
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
     words, labels = noisy_words(N, 0)
     lines = [f"{word},{label}" for word, label in zip(words, labels, strict=True)]
-    path = tmp_path / "words.csv"
+    path = tmp_path_factory.mktemp("table") / "words.csv"
     path.write_text("\n".join(["word,label", *lines]) + "\n", encoding="utf-8")
     return path, words, labels
 
 
+@pytest.fixture(scope="module")
+def fitted(table):
+    """Return a calibrated model, fitted to the file or in memory, with and without `small_sample`.
+
+    A model by a rule, which chooses landmarks from a sample of the file, gets them in memory.
+    """
+
+    @cache
+    def of(name, in_file, many):
+        path, words, labels = table
+        clf = calibrated(name)
+        if in_file:
+            return clf.fit(path)
+        if "rule" in name:
+            clf.set_params(landmarks=of(name, True, many).selection_.indices)
+        return clf.fit(words, labels)
+
+    return of
+
+
 @ALL
-def test_the_temperature_is_near_the_best_for_new_objects(name, table, small_sample):
-    clf = calibrated(name).fit(table[0])
+def test_the_temperature_is_near_the_best_for_new_objects(name, fitted, small_sample):
+    clf = fitted(name, True, True)
     words, labels = noisy_words(4000, seed=1)
     scores = clf.decision_function(words)
     own = np.arange(len(words)), np.searchsorted(clf.classes_, labels)
@@ -65,26 +86,22 @@ def test_the_temperature_is_near_the_best_for_new_objects(name, table, small_sam
 
 @ALL
 @pytest.mark.parametrize("many", [True, False])
-def test_a_file_gives_the_same_temperature_as_memory(name, many, table, request):
-    path, words, labels = table
+def test_a_file_gives_the_same_temperature_as_memory(name, many, table, fitted, request):
     if many:
         request.getfixturevalue("small_sample")
-    from_file = calibrated(name).fit(path)
-    if "rule" in name:  # which chooses from a sample of the file
-        in_memory = calibrated(name).set_params(landmarks=from_file.selection_.indices)
-    else:
-        in_memory = calibrated(name)
-    in_memory.fit(words, labels)
-    equal_models(from_file, in_memory, words)
+    from_file, in_memory = (fitted(name, in_file, many) for in_file in (True, False))
+    equal_models(from_file, in_memory, table[1])
     assert from_file.temperature_ == in_memory.temperature_ != 1
 
 
 @ALL
-def test_calibration_needs_no_more_comparisons(name, table, small_sample):
+def test_calibration_needs_no_more_comparisons(name, table, fitted, small_sample):
     path, words, labels = table
-    for data in ((path,), (words, labels)):
+    for in_file, data in ((True, (path,)), (False, (words, labels))):
+        by_rule_here = "rule" in name and not in_file
+        clf = calibrated(name).fit(*data) if by_rule_here else fitted(name, in_file, True)
         raw = clone(MODELS[name]).fit(*data)
-        assert calibrated(name).fit(*data).comparisons_to_fit_ == raw.comparisons_to_fit_
+        assert clf.comparisons_to_fit_ == raw.comparisons_to_fit_
 
 
 @pytest.mark.parametrize("shrinkage", ["auto", 0.2])

@@ -4,6 +4,7 @@ import mmap
 import os
 import warnings
 from dataclasses import fields, replace
+from functools import cache
 from operator import add
 
 import numpy as np
@@ -77,15 +78,28 @@ CASES = {
 }
 
 
+@cache
+def fit_here(make, what, copies=False):
+    """Return a model fitted in memory, for all places that it is compared with."""
+    words, labels = COPIES if copies else (WORDS, LABELS)
+    weights = WEIGHTS if what == "weights" else None
+    return CASES[what](make).fit(words, labels, sample_weight=weights)
+
+
+@cache
+def looks_here(features, copies):
+    clf = KreinClassifier("levenshtein", landmarks=GIVEN, features=features)
+    return clf.fit(*(COPIES if copies else (WORDS, LABELS)))
+
+
 @pytest.mark.parametrize("place", [in_a_file, on_dask])
 @pytest.mark.parametrize("features", ["auto", None])
 @pytest.mark.parametrize("copies", [False, True])
 def test_all_looks_match_memory(copies, features, place, client, tmp_path, small_sample):
     words, labels = COPIES if copies else (WORDS, LABELS)
-    clf = KreinClassifier("levenshtein", landmarks=GIVEN, features=features)
-    here = clone(clf).fit(words, labels)
+    here = looks_here(features, copies)
     X, y, _ = place(tmp_path, words, labels, None)
-    there = clone(clf).fit(X, y)
+    there = clone(here).fit(X, y)
     equal_models(here, there, WORDS[:200])
     np.testing.assert_array_equal(here.novelty(WORDS[:200]), there.novelty(WORDS[:200]))
     assert here.n_copies_ == there.n_copies_ >= (N // 2 - N // 20 if copies else 0)
@@ -95,7 +109,7 @@ def test_all_looks_match_memory(copies, features, place, client, tmp_path, small
 @pytest.mark.parametrize("place", [in_a_file, on_dask])
 @pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
 def test_copies_are_a_group_everywhere(make, place, client, tmp_path, small_sample):
-    here = CASES["calibration"](make).fit(*COPIES)
+    here = fit_here(make, "calibration", copies=True)
     X, y, _ = place(tmp_path, *COPIES, None)
     there = CASES["calibration"](make).fit(X, y)
     equal_models(here, there, WORDS[:200])
@@ -109,7 +123,7 @@ def test_results_match_memory(make, what, place, client, tmp_path, small_sample)
     if what == "sparsity" and make is not PCVM:
         pytest.skip("only PCVM drops basis objects")
     weights = WEIGHTS if what == "weights" else None
-    here = CASES[what](make).fit(WORDS, LABELS, sample_weight=weights)
+    here = fit_here(make, what)
     X, y, held = place(tmp_path, WORDS, LABELS, weights)
     there = CASES[what](make).fit(X, y, sample_weight=held)
     equal_models(here, there, WORDS[:200])
