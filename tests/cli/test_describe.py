@@ -110,3 +110,50 @@ def test_the_advice_uses_the_measure_of_fit(files, run):
     ]
     assert measures[0] == measures[1]
     assert measures[0]["matrix"] == "NUC.4.4"
+
+
+WRONG = (None, [], "x", -1, 2**60, float("nan"), [1, 2], [1, 2, 3, 4], {}, np.array(["x"]))
+
+
+def replaced(tree, path, value):
+    if not path:
+        return value
+    return {**tree, path[0]: replaced(tree[path[0]], path[1:], value)}
+
+
+def test_a_forged_description_is_refused_in_one_line(files, run, monkeypatch):
+    """Every number and array of the parts that are shown; the seal of the file is right."""
+    from krein.io.modelfile import read_model, write_model
+
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    run("fit", "families.fasta", *PATTERN, "--model", "ikfd", "-o", "m.krein")
+    tree = read_model("m.krein")
+    model = ("fitted", "model_", "fields")
+    landmarks = (*model, "landmarks", "fields")
+    paths = [("params", "calibrate"), *(("fitted", name) for name in tree["fitted"])]
+    paths += [(*model, name) for name in tree["fitted"]["model_"]["fields"]]
+    fields = tree["fitted"]["model_"]["fields"]["landmarks"]["fields"]
+    paths += [(*landmarks, name) for name in fields]
+    refused = set()
+    for path in paths:
+        for value in WRONG:
+            write_model("forged.krein", replaced(tree, path, value), "0")
+            code, _, err = run("inspect", "forged.krein")
+            assert code in (0, 1), (path, value)
+            if code:
+                assert err.startswith("krein: error: forged.krein"), (path, value)
+                assert err.count("\n") == 1
+                assert "--debug" not in err
+                refused.add(path[-1])
+    assert {"signature_", "comparisons_to_fit_", "n_samples_seen_", "classes"} <= refused
+
+
+def test_a_model_of_an_own_function_is_described_without_it(files, run):
+    (files / "own.py").write_text("def near(a, b):\n    return 1 / (1 + abs(len(a) - len(b)))\n")
+    fit = ("fit", "words.csv", "--objects", "word", "--labels", "language", "-o", "own.krein")
+    code, _, err = run(*fit, "--measure", "own.py:near")
+    assert code == 0, err
+    (files / "own.py").unlink()
+    code, out, err = run("inspect", "own.krein")
+    assert (code, err) == (0, "")
+    assert "the function" in out

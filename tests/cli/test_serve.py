@@ -26,7 +26,8 @@ uvicorn = pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
 pytest.importorskip("prometheus_client")
 
-from krein.cli.web import make_app  # noqa: E402 - needs the packages above
+from krein.cli import web  # noqa: E402 - needs the packages above
+from krein.cli.web import make_app  # noqa: E402
 
 # some requests contain objects far shorter than the training objects, which gives a warning
 pytestmark = pytest.mark.filterwarnings("ignore::krein.data.dataset.ForeignObjectWarning")
@@ -227,7 +228,7 @@ def test_only_json_and_local_host_names_are_accepted(files, model):
             assert headers["Content-Type"] == "application/json"
         for host in (f"localhost:{port}", "127.0.0.1", f"[::1]:{port}"):
             assert call(port, "GET", "/model", headers={"Host": host})[0] == 200
-    with served(model, local=False) as port:
+    with served(model, hosts=None) as port:
         assert call(port, "GET", "/model", headers={"Host": "models.example"})[0] == 200
 
 
@@ -680,3 +681,95 @@ def test_the_command_serves_a_model_with_the_users_own_measure(files, run, envir
     code, _, err = run("serve", "own.krein", "--port", "0")
     assert code != 0
     assert "pass it with --measure FILE.py:FUNCTION" in err
+
+
+def received_by(port, *parts, wait=0.0):
+    """Send bytes, some seconds apart, and return the status and the body of the answer."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        for part in parts:
+            connection.sendall(part)
+            time.sleep(wait)
+        response = http.client.HTTPResponse(connection)
+        response.begin()
+        return response.status, json.loads(response.read()), response.headers
+
+
+@contextlib.contextmanager
+def run_service(files, environment, *options):
+    """Run the command; yield the process and the port."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "krein", "serve", *options, "--port", "0"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=files,
+    )  # fmt: skip
+    try:
+        yield process, int(process.stdout.readline().rpartition(":")[2])
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+
+
+@pytest.mark.parametrize("sent", [b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"GET\r\n\r\n"])
+def test_what_is_not_http_is_answered_in_json(sent, files, model, environment):
+    with run_service(files, environment, model) as (_, port):
+        status, found, headers = received_by(port, sent)
+    assert status == 400
+    assert set(found) == {"error"}
+    assert headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs SIGHUP")
+def test_a_hangup_stops_the_service_as_a_termination_does(files, model, environment):
+    with run_service(files, environment, model) as (process, port):
+        assert ask(port, {"object": "MKVLAGHWKL"})[0] == 200
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(60) == 128 + signal.SIGHUP
+        assert process.stderr.read() == "krein: stopped\n"
+
+
+def test_any_loopback_address_is_local(files, model, environment, run):
+    with run_service(files, environment, model, "--host", "127.0.0.2") as (_, port):
+        for host, status in {"evil.example": 400, "127.0.0.2": 200, "localhost": 200}.items():
+            connection = http.client.HTTPConnection("127.0.0.2", port, timeout=60)
+            connection.request("GET", "/model", headers={"Host": host})
+            assert connection.getresponse().status == status
+            connection.close()
+    code, _, err = run("serve", model, "--host", "")
+    assert code == 2
+    assert "--host '': name an address" in err
+
+
+def test_slow_bodies_do_not_keep_others_waiting(files, model, monkeypatch):
+    """As many as there may be requests; a body that arrives in parts is read."""
+    monkeypatch.setattr(web, "BODY_SECONDS", 1.0)
+    body = b'{"object": "MKVLAGHWKL"}'
+    head = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with served(model, Limits(requests=3, seconds=60.0)) as port:
+        slow = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(3)]
+        for connection in slow:
+            connection.sendall(head + b"Content-Length: 100000\r\n\r\n{")
+        began = time.monotonic()
+        while call(port, "GET", "/ready")[0] == 503 or time.monotonic() < began + 1:
+            assert time.monotonic() < began + 30  # far less than a request may take
+            time.sleep(0.05)
+        for connection in slow:
+            response = http.client.HTTPResponse(connection)
+            response.begin()
+            assert response.status == 408
+            assert "too slowly" in json.loads(response.read())["error"]
+            assert connection.recv(1) == b""  # it is closed
+            connection.close()
+        length = b"Content-Length: %d\r\n\r\n" % len(body)
+        status, found, _ = received_by(port, head + length, body[:5], body[5:], wait=0.1)
+    assert status == 200
+    assert found["label"] is not None
+
+
+def test_the_log_says_why_the_service_failed(files, model, monkeypatch, capsys):
+    with served(model) as port:
+        monkeypatch.setattr(Service, "answer", lambda *args: 1 / 0)
+        status, found = ask(port, {"object": "MKVLAGHWKL"})
+    assert status == 500
+    assert "its log says why" in found["error"]
+    assert "ZeroDivisionError: division by zero" in capsys.readouterr().err

@@ -231,3 +231,44 @@ def test_files_that_are_replaced_keep_their_permissions(mode, files, model, run)
         assert stat.S_IMODE((files / "another.csv").stat().st_mode) == 0o644
     finally:
         os.umask(before)
+
+
+def test_a_dash_is_standard_output(files, model, run):
+    (files / "new.txt").write_text("house\nhaus\n")
+    _, expected, _ = run("predict", "m.krein", "new.txt")
+    code, out, _ = run("predict", "m.krein", "new.txt", "-o", "-")
+    assert (code, out) == (0, expected)
+    for command in (WORDS, ("explain", "m.krein", "new.txt")):
+        code, _, err = run(*command, "-o", "-")
+        assert code == 2
+        assert "only rows can be written to standard output" in err
+    assert not (files / "-").exists()
+
+
+def test_rows_on_standard_output_are_utf_8_in_any_locale(files, environment):
+    (files / "w.csv").write_text("w,label\n" + "haus,dé\nmaus,dé\nhouse,én\nmouse,én\n" * 3)
+    names = ("--objects", "w", "--labels", "label")
+    env = environment | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    for command in (
+        ("fit", "w.csv", *names, "-o", "w.krein"),
+        ("predict", "w.krein", "w.csv", *names[:2]),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "krein", *command], env=env, cwd=files, capture_output=True
+        )
+        assert done.returncode == 0, done.stderr
+    found = list(csv.DictReader(done.stdout.decode("utf-8").splitlines()))
+    assert [row["label"] for row in found] == ["dé", "dé", "én", "én"] * 3
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell")
+def test_nothing_depends_on_standard_error(files, model, shell):
+    (files / "new.txt").write_text("house\nhaus\n")
+    for command, code in {
+        "krein predict m.krein new.txt -o out.csv": 0,
+        "krein fit words.csv --objects word --labels language -o again.krein": 0,
+        "krein predict none.krein new.txt -o none.csv": 1,
+    }.items():
+        assert shell(f"{command} 2>&-", files).returncode == code
+    assert (files / "out.csv").read_text().count("\n") == 3
+    assert library.load(files / "again.krein").predict(["house"]) == ["en"]

@@ -1,7 +1,7 @@
 """The group of commands. Each is imported when it is called, and an error is one line.
 
 Exit codes: 0 for success, 1 for an error in the data, 2 for an error in how the command was called,
-130 and 143 after Ctrl-C and SIGTERM, 141 if the reader of the output has closed it.
+129, 130 and 143 after SIGHUP, Ctrl-C and SIGTERM, 141 if the reader of the output has closed it.
 """
 
 from __future__ import annotations
@@ -103,6 +103,7 @@ class Group(click.Group):
         spelling = dict(OPTIONS_FOR_PARAMETERS)
         if {"predict", "explain", "serve"} & set(_typed[:2]):  # the measure is part of the model
             spelling["measure_params"] = "krein fit --measure-param"
+        _open_stderr()
         with options_for_parameters(spelling), _watched_signals(), warnings.catch_warnings():
             warnings.showwarning = _warn
             sys.exit(self._run(*args, **extra))
@@ -140,6 +141,15 @@ class Group(click.Group):
         return 1
 
 
+def _open_stderr() -> None:
+    """Discard messages if standard error is closed; no file that is opened gets its number."""
+    if sys.stderr is None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        if nowhere != 2:
+            os.dup2(nowhere, 2)
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+
+
 def _say(text: str) -> None:
     click.echo(f"krein: {one_line(text)}", err=True)
 
@@ -150,11 +160,17 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
 
 @contextmanager
 def _watched_signals() -> Iterator[None]:
-    """Exit on Ctrl-C and SIGTERM through an exception, so half-written files are removed."""
+    """Exit on Ctrl-C, SIGTERM and SIGHUP through an exception, so half-written files are removed.
+
+    SIGHUP stays ignored if it is, as by `nohup`.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {n: signal.signal(n, _terminate) for n in (signal.SIGINT, signal.SIGTERM)}
+    watched = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(getattr(signal, "SIGHUP", signal.SIGTERM)) != signal.SIG_IGN:
+        watched.append(getattr(signal, "SIGHUP", signal.SIGTERM))  # Windows has none
+    before = {n: signal.signal(n, _terminate) for n in watched}
     try:
         yield
     finally:

@@ -7,7 +7,7 @@ import json
 import os
 from array import array
 from collections import Counter
-from typing import Any
+from typing import Annotated, Any
 
 import click
 import numpy as np
@@ -15,12 +15,15 @@ import numpy as np
 from ..compare import Pairs, open_pairs
 from ..compare.cache import object_digests
 from ..core.ranks import short_labels
-from ..core.shapes import Array
+from ..core.shapes import COUNT, Array
+from ..core.space import Signature
 from ..io import Chunk, DataError
 from ..io.modelfile import ModelFileError, is_model, read_model, read_versions
 from ..measures import Combined, get_measure
 from ..measures.base import looks_like, mistaken_for, plain
 from ..measures.precomputed import AsymmetryError, as_matrix, check_square
+from ..model.file import from_tree
+from ..model.schema import Context, decode
 from . import options
 from .group import krein_command
 from .options import shortened
@@ -360,12 +363,40 @@ def describe_model(path: str, max_size: int | None = None) -> dict[str, Any]:
     version, written = read_versions(path, max_size)
     file = {"bytes": os.path.getsize(path), "version": version, "format": written}
     try:
+        _check_contents(tree)
         return {"model": str(path), **_describe_contents(tree), **file}
-    # valid checksums, but not written by krein
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+    except (ImportError, MemoryError):
+        raise
+    # valid checksums, but not written by krein: as in `load`, any error is possible
+    except Exception as error:
         raise ModelFileError(
             f"{path} is not a krein model, or was written by another version"
         ) from error
+
+
+def _check_contents(tree: dict[str, Any]) -> None:
+    """Raise any error if a model could not be loaded, or if what is shown is not what it should be.
+
+    The code of the user's own measure is not needed.
+    """
+    content = tree["fitted"]["model_"]["fields"]
+    if "function" in content["measure"]:
+        own = {**content, "measure": get_measure(_unknown)}
+        model = {**tree["fitted"]["model_"], "fields": own}
+        tree = {**tree, "fitted": {**tree["fitted"], "model_": model}}
+    from_tree(tree, only_model=True)
+    shown = Annotated[int, COUNT] | None
+    for part, name, hint in (
+        ("fitted", "n_samples_seen_", shown),
+        ("fitted", "comparisons_to_fit_", shown),
+        ("fitted", "signature_", Signature | None),
+        ("params", "calibrate", bool | None),
+    ):
+        decode(tree[part].get(name), hint, name, Context())
+
+
+def _unknown(a: Any, b: Any) -> float:
+    raise NotImplementedError("the measure of this model is not part of its file")
 
 
 def _describe_contents(tree: dict[str, Any]) -> dict[str, Any]:

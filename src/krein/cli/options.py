@@ -359,8 +359,9 @@ row_output = together(
     click.option(
         "-o",
         "--output",
-        type=click.Path(),
-        help="File to write the rows to; default: standard output.",
+        type=click.Path(allow_dash=True),
+        callback=lambda context, option, path: None if path == "-" else path,
+        help="File to write the rows to; default, or as -: standard output.",
     ),
     click.option(
         "--format",

@@ -114,6 +114,8 @@ def check_target(
     """
     if path is None:
         return
+    if path == STDIN:
+        raise click.UsageError("-: only rows can be written to standard output; name a file")
     if Path(path).is_dir():
         raise DataError(f"{path}: is a folder, not a file")
     for other in reads:
@@ -158,13 +160,19 @@ def _is_same_file(path: str, other: str | None) -> bool:
 def writing(path: str | None) -> Iterator[IO[str]]:
     """Open a file for text, or standard output (None).
 
+    Text is UTF-8, on standard output too, unless it is a terminal, which shows what it cannot
+    encode in another way.
     A file is written under a temporary name, synced and renamed at the end; if anything fails,
     nothing is left of it. `.gz` and `.xz` are compressed.
     """
     if path is None:
         # names and labels are untrusted: a terminal would execute control characters in them
+        shown = sys.stdout.isatty()
+        with suppress(AttributeError):  # a caller in Python may have replaced standard output
+            how = {"errors": "backslashreplace"} if shown else {"encoding": "utf-8"}
+            sys.stdout.reconfigure(**how)  # type: ignore[union-attr]
         try:
-            yield cast(IO[str], _SafeTerminal(sys.stdout)) if sys.stdout.isatty() else sys.stdout
+            yield cast(IO[str], _SafeTerminal(sys.stdout)) if shown else sys.stdout
             sys.stdout.flush()
         except BrokenPipeError:
             raise

@@ -53,6 +53,9 @@ from .predictor import (
     Row,
 )
 
+MOST_NEAREST = 1000
+"""Maximum number of nearest objects that a row lists, in three columns each."""
+
 
 def split_rank_names(
     context: click.Context, option: click.Parameter, value: str | None
@@ -121,7 +124,7 @@ def split_rank_names(
 )
 @click.option(
     "--evidence",
-    type=click.IntRange(1),
+    type=click.IntRange(1, MOST_NEAREST),
     metavar="N",
     help="Add the N nearest known objects, with their labels and values of the measure.",
 )

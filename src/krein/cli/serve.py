@@ -111,8 +111,10 @@ def command(
     limits = Limits(max_bytes, max_objects, max_length, max_seconds, max_requests)
     details = Details(nested=True, ambiguous_below=ambiguous_below, novel_below=novel_below)
     service = Service(model, limits, unknown_letters, details, measure)
-    local = host in ("127.0.0.1", "localhost", "::1")
-    app = web.make_app(service, threads=threads, local=local, access_log=access_log)
+    if not host:
+        raise click.UsageError(
+            "--host '': name an address; 0.0.0.0 stands for all of this machine's IPv4 addresses"
+        )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family)
@@ -123,6 +125,8 @@ def command(
         # acknowledgement of the first. Connections inherit the option; asyncio does not set it on
         # sockets created this way
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        hosts = web.hosts_of(listening, host)
+        app = web.make_app(service, threads=threads, hosts=hosts, access_log=access_log)
         shown = f"[{host}]" if ":" in host else host
         say("serving", f"http://{shown}:{listening.getsockname()[1]}")
         sys.stdout.flush()

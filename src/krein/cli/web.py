@@ -8,15 +8,18 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import ipaddress
 import math
 import queue
 import re
+import signal
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+import traceback
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -53,6 +56,23 @@ LOCAL = frozenset(("127.0.0.1", "localhost", "[::1]"))
 """The names of this machine. A local service refuses requests under any other host name, which a
 site could point here (DNS rebinding)."""
 
+BODY_SECONDS, BODY_RATE = 3.0, 50_000
+"""The body of a request may take so many seconds, and one more for so many bytes: slower ones would
+keep others waiting at almost no cost."""
+
+
+def hosts_of(listening: socket.socket, host: str) -> frozenset[str] | None:
+    """Return the host names that a service answers to; None for any.
+
+    If it listens on a loopback address, it is local, whatever the name of the address.
+    """
+    address = ipaddress.ip_address(listening.getsockname()[0].partition("%")[0])
+    address = getattr(address, "ipv4_mapped", None) or address
+    if not address.is_loopback:
+        return None
+    own = f"[{address}]" if address.version == 6 else str(address)
+    return LOCAL | {own, host.lower()}
+
 
 def run_app(app: Starlette, listening: socket.socket, seconds: float) -> None:
     """Run the application until it is stopped; headers may take this many seconds."""
@@ -65,13 +85,44 @@ def run_app(app: Starlette, listening: socket.socket, seconds: float) -> None:
         timeout_keep_alive=5,
         timeout_graceful_shutdown=GRACE,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    server = uvicorn.Server(config)
+    with _stopping_on_hangup(server):
+        server.run(sockets=[listening])
+
+
+@contextmanager
+def _stopping_on_hangup(server: uvicorn.Server) -> Iterator[None]:
+    """Stop on SIGHUP as on SIGTERM, with time for requests in progress.
+
+    `nohup` ignores the signal, and so does the service then.
+    """
+    number = getattr(signal, "SIGHUP", None)  # Windows has none
+    if number is None or signal.getsignal(number) == signal.SIG_IGN:
+        yield
+        return
+    received = False
+
+    def stop(number: int, frame: Any) -> None:
+        nonlocal received
+        received = server.should_exit = True
+
+    before = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+    if received:
+        signal.raise_signal(number)
 
 
 def make_app(
-    service: Service, *, threads: int = 2, local: bool = True, access_log: bool = False
+    service: Service,
+    *,
+    threads: int = 2,
+    hosts: frozenset[str] | None = LOCAL,
+    access_log: bool = False,
 ) -> Starlette:
-    """Return the web application. A local one answers only requests to this machine's own names."""
+    """Return the web application. It answers only requests to these host names; None for any."""
     metrics, workers = Metrics(), Workers(threads)
     predictions = Predictions(service, workers, metrics)
     html = Path(__file__).with_name("page.html").read_text("utf-8")
@@ -96,7 +147,6 @@ def make_app(
         _always("/openapi.json", JSONResponse, document(service.about)),
     ]
     known = frozenset(route.path for route in routes)
-    hosts = LOCAL if local else None
     return Starlette(
         routes=routes,
         middleware=[Middleware(Watched, metrics=metrics, paths=known, hosts=hosts, log=access_log)],
@@ -121,12 +171,16 @@ async def _failed(request: Request, error: Exception) -> Response:
         response = _refusal(RequestError(error.status_code, error.detail.lower()))
         response.headers.update(error.headers or {})
         return response
+    for line in "".join(traceback.format_exception(error)).splitlines():
+        click.echo(printable(line, 1000), err=True)
     return _refusal(RequestError(500, "the service failed; its log says why"))
 
 
 def _refusal(error: RequestError) -> Response:
     again = error.retry_after
     headers = {} if again is None else {"Retry-After": str(again)}
+    if error.status == 408:  # the rest of the request is of no use
+        headers["Connection"] = "close"
     return JSONResponse({"error": str(error)}, status_code=error.status, headers=headers)
 
 
@@ -218,8 +272,17 @@ async def _read_body(request: Request, most: int) -> bytes:
     )
     if kind != "application/json" and from_browser:
         raise refusal
-    parts, size = [], 0
-    async for part in request.stream():
+    parts, size = list[bytes](), 0
+    began, stream = time.monotonic(), request.stream()
+    while True:
+        left = began + BODY_SECONDS + size / BODY_RATE - time.monotonic()
+        try:
+            part = await asyncio.wait_for(anext(stream, None), left)
+        except TimeoutError:
+            text = f"the request arrives too slowly: send at least {BODY_RATE:,} bytes per second"
+            raise RequestError(408, text) from None
+        if part is None:
+            break
         size += len(part)
         if size > most:
             raise RequestError(413, f"a request may have at most {most:,} bytes")
@@ -345,8 +408,9 @@ def header_timeout(seconds: float) -> Any:
     """Return uvicorn's HTTP protocol with a time limit for the headers of a request.
 
     Uvicorn itself waits for ever, so that half-sent requests would keep their connections open.
-    Whether a connection waits for headers is known only to uvicorn's protocol (`cycle`); this is
-    the one place that relies on what uvicorn does not document.
+    Whether a connection waits for headers is known only to uvicorn's protocol (`cycle`), and so is
+    what is not HTTP at all (`send_400_response`), whose answer is JSON as that of any other error;
+    this is the one place that relies on what uvicorn does not document.
     """
 
     class Protocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
@@ -363,6 +427,13 @@ def header_timeout(seconds: float) -> Any:
         def connection_lost(self, exc: Exception | None) -> None:
             self._wait(False)
             super().connection_lost(exc)
+
+        def send_400_response(self, msg: str) -> None:
+            refused = _refusal(RequestError(400, "the request is not valid HTTP"))
+            lines = [b"HTTP/1.1 400 Bad Request", b"connection: close"]
+            lines += [b": ".join(header) for header in refused.raw_headers]
+            self.transport.write(b"\r\n".join([*lines, b"", bytes(refused.body)]))
+            self.transport.close()
 
         def _wait(self, for_headers: bool) -> None:
             if for_headers and self._timer is None:
