@@ -87,7 +87,7 @@ def to_line(head, values):
     if isinstance(head.features, str):
         power = {"similarity": 1.0, "-d": 1.0, "-√d": 0.5, "-d²/2": 2.0}[head.features]
     else:
-        power = 1.0 if head.features.centre is None else 2 * head.features.power
+        power = 1.0 if head.features.kind == "similarity" else 2 * head.features.power
     return values**power, power
 
 

@@ -19,10 +19,10 @@ from os import PathLike
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.shapes import Array, Indices
 from ..measures import Measure, PairError, get_measure, take
-from ..measures.base import Array, Objects, checked_objects, refuse_unordered
+from ..measures.base import Objects, checked_objects, refuse_unordered
 from .cache import BlockCache, object_digests, was_made
 
 Item = TypeVar("Item")
@@ -284,7 +284,6 @@ def _bar(total: int | None, what: str, unit: str) -> Any:
 # Pairs
 # -------------------------------------------------------------------------------------------------
 
-Indices = NDArray[np.intp]
 Evaluate = Callable[[Indices, Indices, bool], Array]
 """Computes the values of rows × columns; with True, of columns × rows."""
 

@@ -25,7 +25,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Array, Counter, Indices, Progress, in_order, progress
+from ..compare.pairs import Counter, Progress, in_order, progress
 from ..core.moments import ClassMoments, OrderedSum, ordered_sum
 from ..core.pcvm.rows import (
     BasisFunction,
@@ -39,6 +39,7 @@ from ..core.pcvm.rows import (
     sums,
 )
 from ..core.pcvm.rows import Term as RowTerm
+from ..core.shapes import Array, Indices
 from ..measures import Measure
 from .dataset import (
     Chunk,

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Array, Counter, Indices, count_workers, in_order, try_symmetry
+from ..compare.pairs import Counter, count_workers, in_order, try_symmetry
 from ..core.moments import ClassMoments, OrderedSum
 from ..core.pcvm.rows import Features, FeaturesInMemory
+from ..core.shapes import Array, Indices
 from ..measures import Measure
 from ..measures.base import checked_objects, excerpt, refuse_unordered
 from .dask import DaskCollection, map_lazily

@@ -25,10 +25,11 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Array, Counter, Indices, Pairs, limit_blas_threads, progress
+from ..compare.pairs import Counter, Pairs, limit_blas_threads, progress
 from ..core.moments import FAN, ClassMoments, OrderedSum, ordered_sum
 from ..core.pcvm.rows import Block, Features, Labels, Rows, add_sums, rows_per_block, sums
 from ..core.pcvm.rows import Term as RowTerm
+from ..core.shapes import Array, Indices
 from ..measures import Measure, take
 from ..measures.base import Objects
 from .dataset import (

@@ -368,7 +368,7 @@ class PCVM(Classifier):
             self.n_basis, self.n_samples_seen_, chosen.landmarks.indices, self._rng()
         )
         model = fit_basis(chosen.space, basis, kept, family)
-        if len(model.relevance) >= m or chosen.space.centre is not None:
+        if len(model.relevance) >= m or chosen.space.kind == "dissimilarity":
             features = chosen.space.conversion
             self._set_model(model, features, chosen, run, eigenvalues, classes)
         else:

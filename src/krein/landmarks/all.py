@@ -7,7 +7,8 @@ from numpy.random import Generator
 
 from ..compare import Pairs
 from ..core.calibration import Family
-from .base import Codes, Rule, Selection, check_landmarks
+from ..core.shapes import Codes
+from .base import Rule, Selection, check_landmarks
 
 
 class All(Rule):

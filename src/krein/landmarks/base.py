@@ -12,10 +12,9 @@ from numpy.random import Generator
 from sklearn.base import BaseEstimator, clone
 
 from ..compare import Pairs
-from ..core.calibration import Codes, Family
-from ..core.shapes import Array, Indices
-from ..core.space import LandmarkCentre, unit_of
-from ..measures.base import Kind
+from ..core.calibration import Family
+from ..core.shapes import Array, Codes, Indices, Kind
+from ..core.space import Conversion, unit_of
 from ..measures.precomputed import Precomputed, PrecomputedRows
 from ..wording import parameter
 
@@ -131,10 +130,9 @@ def similarities(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
     Values of a dissimilarity are squared and centred on the columns.
     """
     values = in_safe_unit(pairs.block(rows, cols))
-    if pairs.kind == "similarity":
-        return values
     place = {row: i for i, row in enumerate(rows)}
-    return LandmarkCentre.of(values[[place[col] for col in cols]]).similarities(values)
+    between = values[[place[col] for col in cols]]
+    return Conversion.of(between, pairs.kind).similarities(values)
 
 
 def sketch(pairs: Pairs, rows: Indices, size: int | None, rng: Generator) -> Array:

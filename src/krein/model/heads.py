@@ -110,11 +110,11 @@ class LinearHead:
         z, z0 = F @ self.weights + self.bias, F0 @ self.weights + self.bias
         slope = self.weights @ self._slopes(z, z0, label, other)  # ∂f/∂F, averaged on the line
         found = np.zeros(len(values))
-        if isinstance(self.features, str) or self.features.centre is None:
+        if isinstance(self.features, str) or self.features.kind == "similarity":
             found[self.places] = slope * (F - F0)
         else:  # each similarity depends on all squared dissimilarities, through their mean
             v, v0 = (self.features.raised(one) for one in (values, baseline))
-            through_mean = slope.mean() if self.features.centre.row_means else 0.0
+            through_mean = slope.mean() if self.features.row_means else 0.0
             found[self.places] = -0.5 * (slope - through_mean) * (np.square(v) - np.square(v0))
         return found
 
@@ -225,9 +225,9 @@ class QuadraticHead:
 
         slope = self.temperature * (gradient(label) - gradient(other))
         v, v0 = self.features.raised(values), self.features.raised(baseline)
-        if self.features.centre is None:
+        if self.features.kind == "similarity":
             return slope * (v - v0)
-        through_mean = slope.mean() if self.features.centre.row_means else 0.0
+        through_mean = slope.mean() if self.features.row_means else 0.0
         return -0.5 * (slope - through_mean) * (np.square(v) - np.square(v0))
 
     def _whitened(self, values: Array) -> Array:

@@ -26,10 +26,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import log_ndtr
 
-from ..calibration import Codes, log_proba_joint, normalised
+from ..calibration import log_proba_joint, normalised
 from ..gaussian import FisherFamily, choose_power
 from ..moments import weights_of
-from ..shapes import Array, Indices
+from ..shapes import Array, Codes, Indices
 from ..space import POWERS as EXPONENTS
 from ..space import LandmarkSpace
 from .left_out import (
