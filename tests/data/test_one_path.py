@@ -176,13 +176,13 @@ def test_systems_without_posix_calls_give_the_same_results(monkeypatch, tmp_path
         monkeypatch.delattr(os, name, raising=False)
     monkeypatch.delattr(mmap, "MADV_DONTNEED", raising=False)
     reads = []
-    read = krein.data.files.FeatureFile.read
+    read = krein.data.files.FileRows.read
 
     def counted(self, *args):
         reads.append(args[:2])
         return read(self, *args)
 
-    monkeypatch.setattr(krein.data.files.FeatureFile, "read", counted)
+    monkeypatch.setattr(krein.data.files.FileRows, "read", counted)
     equal_models(model, PCVM("levenshtein", landmarks=GIVEN, n_jobs=2).fit(path), WORDS[:200])
     assert reads
     assert processors() >= 1

@@ -34,7 +34,7 @@ from ..compare.pairs import (
     with_known,
 )
 from ..core.moments import ClassMoments, ordered_sum
-from ..core.pcvm.rows import Features
+from ..core.pcvm.rows import Rows
 from ..core.shapes import Array, Indices, Mask
 from ..measures import Measure, PairError, RefusedObject
 from ..measures.base import NUCLEOTIDE_SHARE, NUCLEOTIDES, Objects, is_missing, take
@@ -638,7 +638,7 @@ class Dataset(ABC):
     @abstractmethod
     def keep(
         self, term: Term[FeatureBlock], width: int, block_rows: int, counter: Counter
-    ) -> tuple[Features, ClassMoments]:
+    ) -> tuple[Rows, ClassMoments]:
         """Keep the values (N, `width`) of all blocks where later passes are fast.
 
         Also returns the sum of the moments. Comparisons are added to the counter.

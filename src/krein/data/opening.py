@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..compare.pairs import Counter, count_workers, in_order, try_symmetry
 from ..core.moments import ClassMoments, OrderedSum
-from ..core.pcvm.rows import Features, FeaturesInMemory
+from ..core.pcvm.rows import Rows
 from ..core.shapes import Array, Indices
 from ..measures import Measure
 from ..measures.base import checked_objects, excerpt, refuse_unordered
@@ -75,7 +75,7 @@ class Memory(Local):
 
     def keep(
         self, term: Term[FeatureBlock], width: int, block_rows: int, counter: Counter
-    ) -> tuple[Features, ClassMoments]:
+    ) -> tuple[Rows, ClassMoments]:
         """Keep the values in one array."""
         F = np.empty((len(self), width))
         moments: OrderedSum[ClassMoments] = OrderedSum(plus)
@@ -86,10 +86,11 @@ class Memory(Local):
             labels.append((block.codes, block.weights))
             moments.push(block.moments)
         codes, weights = join_labels(labels)
-        result = 8 * len(self.survey().classes) * width**2  # one per worker may wait
+        C = len(self.survey().classes)
+        result = 8 * C * width**2  # one per worker may wait
         workers = max(1, min(self.workers, RESULT_BYTES // result))
         each = map if F.nbytes < SHARED_BYTES else partial(in_order, workers=workers)
-        return FeaturesInMemory(F, codes.astype(np.intp), weights, each), moments.result()
+        return Rows(F, codes, weights, n_classes=C, each=each), moments.result()
 
     def take(self, indices: Indices, measure: Measure) -> Sample:
         """Return the objects at these positions; if these are all objects, nothing is copied."""

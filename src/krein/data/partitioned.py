@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from operator import add as plus
 from typing import Any, NoReturn, Protocol
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from ..compare.pairs import Counter, Pairs, limit_blas_threads, progress
 from ..core.moments import FAN, ClassMoments, OrderedSum, ordered_sum
-from ..core.pcvm.rows import Block, Features, Labels, Rows, add_sums, rows_per_block, sums
+from ..core.pcvm.rows import Block, Labels, Rows, add_sums, rows_per_block, sums
 from ..core.pcvm.rows import Term as RowTerm
 from ..core.shapes import Array, Indices
 from ..measures import Measure, take
@@ -49,7 +49,7 @@ from .dataset import (
     where_in_runs,
     where_numbered,
 )
-from .files import BlockMaker, StoredFeatures, StoredRows
+from .files import BlockMaker, StoredRows
 
 Task = Any
 """A present or future result that an engine stores and accepts as an argument of other tasks."""
@@ -371,50 +371,44 @@ def tree_sum(engine: Engine, tasks: Sequence[Task], add: Add[Any]) -> Any:
 
 
 # -------------------------------------------------------------------------------------------------
-# Features that stay with an engine: a pass sends vectors of basis length and gets sums back.
+# Rows that stay with an engine: a pass sends vectors of basis length and gets sums back.
 # -------------------------------------------------------------------------------------------------
 
 
-class EngineFeatures(StoredFeatures):
-    """Blocks of `step` rows each, kept on the workers that computed them."""
+class EngineRows(StoredRows):
+    """Blocks of `step` rows each, kept on the workers that computed them.
+
+    Only the few features that `thinned` fetches leave them.
+    """
 
     def __init__(
-        self, engine: Engine, blocks: list[Task], step: int, shape: tuple[int, int]
+        self,
+        engine: Engine,
+        blocks: list[Task],
+        step: int,
+        shape: tuple[int, int],
+        n_classes: int,
     ) -> None:
-        super().__init__(shape)
+        super().__init__(shape, n_classes)
         self.engine, self.blocks, self.step = engine, blocks, step
+        tasks = engine.submit(block_labels, [(block,) for block in blocks])
+        self.labels = join_labels(engine.gather(tasks))
 
-    def rows(self, recode: Labels, n_classes: int) -> EngineRows:
-        """Return the rows of one problem."""
-        return EngineRows(self, recode, n_classes)
-
-    @cached_property
-    def labels(self) -> RowLabels:  # type: ignore[override]
-        """Class codes and weights of all rows, fetched on first use."""
-        tasks = self.engine.submit(block_labels, [(block,) for block in self.blocks])
-        return join_labels(self.engine.gather(tasks))
-
-    def replace_values(self, maker: BlockMaker) -> None:
+    def replace_values(self) -> None:
         """Have workers compute the features of each block and drop its values.
 
         At most one block per thread exists twice.
         """
-        shared = self.engine.broadcast(maker)
-        # change the list in place: `under` shares it, so closing the values closes the features
+        shared = self.engine.broadcast(self.maker)
+        # change the list in place: all views share it, so closing the values closes the features
         self.blocks[:] = self.engine.submit(
             make_features, [(block, shared) for block in self.blocks], beside=list(self.blocks)
         )
 
     def close(self) -> None:
-        """Release the blocks on the workers, including those shared through `under`."""
+        """Release the blocks on the workers, for all views of them."""
         self.blocks.clear()
         super().close()
-
-
-class EngineRows(StoredRows):
-    """Rows whose features stay on the engine, except for the few that `thinned` fetches."""
-
-    kept: EngineFeatures
 
     def __iter__(self) -> Iterator[Block]:
         raise TypeError("rows on a cluster are summed there: use total")
@@ -428,7 +422,7 @@ class EngineRows(StoredRows):
 
     def features(self, rows: Labels) -> Array:
         """Return the features of these rows, given in ascending order."""
-        step, blocks, engine = self.kept.step, self.kept.blocks, self.kept.engine
+        step, blocks, engine = self.step, self.blocks, self.engine
         edges = np.searchsorted(rows, np.arange(0, len(blocks) + 1) * step)
         wanted = [rows[a:b] - i * step for i, (a, b) in enumerate(pairwise(edges))]
         found = engine.submit(block_rows_at, list(zip(blocks, wanted, strict=True)))
@@ -436,9 +430,9 @@ class EngineRows(StoredRows):
 
     def sum(self, term: RowTerm) -> list[Array]:
         """Return Σ term(block), computed where each block is stored and merged as a tree."""
-        engine = self.kept.engine
+        engine = self.engine
         shared = engine.broadcast((term, self.maker, self.block_rows))
-        leaves = engine.submit(sum_block, [(block, shared) for block in self.kept.blocks])
+        leaves = engine.submit(sum_block, [(block, shared) for block in self.blocks])
         total: list[Array] = tree_sum(engine, leaves, add_sums)
         return total
 
@@ -614,7 +608,7 @@ class Partitioned(Dataset):
 
     def keep(
         self, term: Term[FeatureBlock], width: int, block_rows: int, counter: Counter
-    ) -> tuple[Features, ClassMoments]:
+    ) -> tuple[Rows, ClassMoments]:
         """Keep the values of every task on the worker that ran it."""
         N = int(self.starts[-1])
         step = rows_to_keep(N, self._pilot(term, counter), width, self.engine.threads)
@@ -625,7 +619,8 @@ class Partitioned(Dataset):
         moments = self.engine.submit(block_moments, [(block,) for block in blocks])
         total = tree_sum(self.engine, moments, partial(add_counted, plus))
         counter.add(total.compared, total.reused)
-        kept = EngineFeatures(self.engine, blocks, step, (N, width))
+        n_classes = len(self.survey().classes)
+        kept = EngineRows(self.engine, blocks, step, (N, width), n_classes)
         kept.watch(self.verbose)
         return kept, total.value
 

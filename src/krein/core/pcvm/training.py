@@ -46,7 +46,7 @@ from .left_out import (
 )
 from .mode import GammaPrior, PCVMFit, Solver, fit_pcvm
 from .published import fit_published_models
-from .rows import BasisFunction, Features, FeaturesInMemory, Labels, Rows, basis_values
+from .rows import BasisFunction, Labels, Rows, basis_values
 
 CHOICE_ROWS = 5_000
 """The choice uses about this many objects; more with more than a thousand basis objects."""
@@ -160,10 +160,10 @@ def leave_one_out_losses(
     function: BasisFunction, raw: Rows, weight: Array, problems: Sequence[Problem]
 ) -> tuple[Array, list[PCVMFit]]:
     """Return the leave-one-out loss of each row, summed over the problems, and their models."""
-    features = FeaturesInMemory(raw.F, raw.y, weight).under(function)
+    features = Rows(raw.F, raw.y, weight).under(function)
     total, fits = np.zeros(len(raw.y)), []
     for recode, basis, size in problems:
-        rows = features.rows(recode, size)
+        rows = features.recoded(recode, size)
         fit = quick_fit(rows, basis)[1]
         candidate = Candidate.of(rows, fit)
         total += np.concatenate([candidate.losses(block) for block in rows])
@@ -342,12 +342,12 @@ class PCVMFamily:
         return choose_function(raw, landmarks, problems, otherwise=otherwise)
 
     def solve(
-        self, F: Features, Q: Array | None, landmark_classes: Codes
+        self, F: Rows, Q: Array | None, landmark_classes: Codes
     ) -> tuple[list[PCVMFit], list[float]]:
         """Return the model of each problem, and the scale of its prior."""
         fits, scales = [], []
         for recode, basis, size in self.problems(landmark_classes):
-            rows = F.rows(recode, size)
+            rows = F.recoded(recode, size)
             prior, start = GammaPrior(), None
             if size == 2:
                 prior, quick, _ = choose_scale(rows, basis, Q)
@@ -380,11 +380,11 @@ class PCVMFamily:
         # as far from a landmark as the landmark is from itself: the landmark, or a copy of it
         at_home = np.flatnonzero((values == np.diag(space.landmark_values)).any(axis=1))
         function = self.choose_function(space, raw, at_home, landmark_classes)
-        F = FeaturesInMemory(values, codes, weights).under(function)
+        F = raw.under(function)
         problems = self.problems(landmark_classes)
         scales, fits = [], []
         for k, (recode, basis, size) in enumerate(problems):
-            rows = F.rows(recode, size)
+            rows = F.recoded(recode, size)
             if self.scales is not None:
                 scale = self.scales[k]
             else:
@@ -420,9 +420,9 @@ class PCVMFamily:
         basis = codes[landmarks]
         raw = Rows(values, codes, None, n_classes=self.n_classes)
         function = self.choose_function(space, raw, landmarks, basis)
-        features = FeaturesInMemory(values, codes, None).under(function)
+        features = raw.under(function)
         problems = self.problems(basis)
-        found = [quick_fit(features.rows(recode, size), its) for recode, its, size in problems]
+        found = [quick_fit(features.recoded(recode, size), its) for recode, its, size in problems]
         family = replace(self, otherwise=function if function in POWERS else self.otherwise)
         others = np.setdiff1d(np.arange(len(codes)), landmarks)
         if len(codes) > FOLDED_OBJECTS:
@@ -434,11 +434,11 @@ class PCVMFamily:
             rest = np.setdiff1d(np.arange(len(codes)), held)
             if len(held) == 0 or len(np.unique(codes[rest])) < self.n_classes:
                 continue
-            F = FeaturesInMemory(values[rest], codes[rest], None).under(function)
+            F = Rows(values[rest], codes[rest]).under(function)
             fits = []
             for (recode, its, size), (prior, fit) in zip(problems, found, strict=True):
                 start = fit.weights, fit.bias
-                rows = F.rows(recode, size)
+                rows = F.recoded(recode, size)
                 fits.append(fit_pcvm(rows, its, prior=prior, start=start, tol=CHOICE_TOLERANCE))
             W, b = joined_weights(fits, F.mean)
             held_out.append(held)
@@ -503,19 +503,17 @@ class PCVMModel:
 def fit_landmarks(
     space: LandmarkSpace,
     indices: Indices,
-    values: Features,
+    values: Rows,
     landmark_classes: Codes,
     family: PCVMFamily,
     *,
     keep: bool,
-) -> tuple[PCVMModel, Features]:
+) -> tuple[PCVMModel, Rows]:
     """Return the model whose basis objects are the landmarks, and the features it was fitted to.
 
     `indices` are the landmarks' rows. Unless `keep`, the features may overwrite the values.
     """
-    C = family.n_classes
-    raw = values.rows(np.arange(C), C)
-    function = family.choose_function(space, raw, indices, landmark_classes)
+    function = family.choose_function(space, values, indices, landmark_classes)
     features = values.under(function, keep=keep)
     fits, scales = family.solve(features, None, landmark_classes)
     W, b = joined_weights(fits, features.mean)
@@ -525,19 +523,15 @@ def fit_landmarks(
     return model, features
 
 
-def fit_basis(
-    space: LandmarkSpace, basis: Indices, values: Features, family: PCVMFamily
-) -> PCVMModel:
+def fit_basis(space: LandmarkSpace, basis: Indices, values: Rows, family: PCVMFamily) -> PCVMModel:
     """Return the model with basis objects at rows `basis`, as weights on all landmarks.
 
     Φ = B Q with Q = J B_basisᵀ, so φ_i(x) = K̃(x, x_i) = k(x, L) T J b_i. O(N r) memory.
     """
-    C = family.n_classes
-    raw = values.rows(np.arange(C), C)
-    codes, weights = raw.y, raw.weight
-    B = space.coordinates(raw.features(np.arange(len(codes))))
+    codes, weights = values.y, values.weight
+    B = space.coordinates(values.features(np.arange(len(codes))))
     Q = (B[basis] * space.signs).T
-    F = FeaturesInMemory(B, codes, weights).under("similarity")
+    F = Rows(B, codes, weights).under("similarity")
     fits, scales = family.solve(F, Q, codes[basis])
     W, b = joined_weights(fits, F.mean, Q)
     places, dual = np.arange(len(space.landmark_values)), space.basis.T @ (Q @ W)
@@ -547,7 +541,7 @@ def fit_basis(
 
 def fit_as_published(
     space: LandmarkSpace,
-    values: Features,
+    values: Rows,
     n_classes: int,
     rng: np.random.Generator,
     one_against_rest: bool = False,
@@ -557,9 +551,8 @@ def fit_as_published(
 
     The dense version is used if every object is a landmark, otherwise the Nyström version.
     """
-    raw = values.rows(np.arange(n_classes), n_classes)
-    codes: Labels = raw.y
-    C = space.similarities(raw.features(np.arange(len(codes))))
+    codes: Labels = values.y
+    C = space.similarities(values.features(np.arange(len(codes))))
     W = space.similarities(space.landmark_values)
     dense = len(W) == len(codes)
     W1, how = None if dense else W, {"one_against_rest": one_against_rest, "exact": exact}
