@@ -303,10 +303,13 @@ class OutOfTime(TimeoutError):
 
 
 class Counter:
-    """Counts compared pairs and values read from a cache; thread-safe."""
+    """Counts compared pairs and values read from a cache; thread-safe.
 
-    def __init__(self, compared: int = 0) -> None:
-        self.compared, self.reused = compared, 0
+    A task returns its result and a counter of what it has cost; the caller adds that to its own.
+    """
+
+    def __init__(self, compared: int = 0, reused: int = 0) -> None:
+        self.compared, self.reused = compared, reused
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, int]:
@@ -325,6 +328,10 @@ class Counter:
         with self._lock:
             self.compared += compared
             self.reused += reused
+
+    def include(self, cost: Counter) -> None:
+        """Add the counts of a task."""
+        self.add(cost.compared, cost.reused)
 
 
 class Pairs:

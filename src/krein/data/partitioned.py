@@ -35,14 +35,14 @@ from ..measures.base import Objects
 from .dataset import (
     Add,
     Chunk,
-    Counted,
+    Costed,
     Dataset,
     FeatureBlock,
     ObjectError,
     RowLabels,
     Term,
     Value,
-    add_counted,
+    add_costed,
     aligned,
     join_labels,
     joined,
@@ -323,28 +323,26 @@ def count_objects(part: Any) -> int:
 
 def sum_blocks(term: Term[Value], block_rows: int, add: Add[Value], chunk: Chunk) -> Any:
     """Return the sum of a term over the blocks of a chunk."""
-    return ordered_sum(map(term, chunk.blocks(block_rows)), partial(add_counted, add))
+    return ordered_sum(map(term, chunk.blocks(block_rows)), partial(add_costed, add))
 
 
-def join_blocks(term: Term[FeatureBlock], block_rows: int, chunk: Chunk) -> Counted[FeatureBlock]:
+def join_blocks(term: Term[FeatureBlock], block_rows: int, chunk: Chunk) -> Costed[FeatureBlock]:
     """Return the values of a chunk, compared block by block, with their moments."""
-    found = [term(block) for block in chunk.blocks(block_rows)]
-    blocks = [part.value for part in found]
+    blocks, total = [], Counter()
+    for block, cost in map(term, chunk.blocks(block_rows)):
+        blocks.append(block)
+        total.include(cost)
     codes, weights = join_labels([(block.codes, block.weights) for block in blocks])
     F = np.concatenate([block.F for block in blocks])
     moments = ordered_sum((block.moments for block in blocks), plus)
-    return Counted(
-        FeatureBlock(F, codes, weights, moments),
-        sum(part.compared for part in found),
-        sum(part.reused for part in found),
-    )
+    return FeatureBlock(F, codes, weights, moments), total
 
 
-def time_term(term: Term[Any], chunk: Chunk) -> Counted[float]:
+def time_term(term: Term[Any], chunk: Chunk) -> Costed[float]:
     """Return the number of seconds that a term takes per object of a chunk."""
     start = time.perf_counter()
-    found = term(chunk)
-    return found.holding((time.perf_counter() - start) / len(chunk))
+    _, cost = term(chunk)
+    return (time.perf_counter() - start) / len(chunk), cost
 
 
 def compare_objects(
@@ -440,10 +438,11 @@ class EngineRows(StoredRows):
 # Dask's dashboard shows these functions by name, too
 
 
-def sum_block(kept: Counted[FeatureBlock], shared: tuple[RowTerm, BlockMaker, int]) -> list[Array]:
+def sum_block(kept: Costed[FeatureBlock], shared: tuple[RowTerm, BlockMaker, int]) -> list[Array]:
     """Return the sum of a pass over one kept part: a term, how blocks are made, their size."""
     term, maker, block_rows = shared
-    values, codes, weights = aligned(kept.value.F), kept.value.codes, aligned(kept.value.weights)
+    block, _ = kept
+    values, codes, weights = aligned(block.F), block.codes, aligned(block.weights)
     # allocating fresh memory for every block would take longer than the pass
     room = np.empty((min(block_rows, len(values)), values.shape[1]))
 
@@ -456,24 +455,28 @@ def sum_block(kept: Counted[FeatureBlock], shared: tuple[RowTerm, BlockMaker, in
         return ordered_sum(map(one, range(0, len(values), block_rows)), add_sums)
 
 
-def make_features(kept: Counted[FeatureBlock], maker: BlockMaker) -> Counted[FeatureBlock]:
+def make_features(kept: Costed[FeatureBlock], maker: BlockMaker) -> Costed[FeatureBlock]:
     """Return the features of one kept part, computed from its values."""
-    return kept.holding(replace(kept.value, F=maker.features(aligned(kept.value.F))))
+    block, cost = kept
+    return replace(block, F=maker.features(aligned(block.F))), cost
 
 
-def block_moments(kept: Counted[FeatureBlock]) -> Counted[ClassMoments]:
+def block_moments(kept: Costed[FeatureBlock]) -> Costed[ClassMoments]:
     """Return the moments of one kept part."""
-    return kept.holding(kept.value.moments)
+    block, cost = kept
+    return block.moments, cost
 
 
-def block_labels(kept: Counted[FeatureBlock]) -> RowLabels:
+def block_labels(kept: Costed[FeatureBlock]) -> RowLabels:
     """Return the class codes and the weights of one kept part."""
-    return kept.value.codes, kept.value.weights
+    block, _ = kept
+    return block.codes, block.weights
 
 
-def block_rows_at(kept: Counted[FeatureBlock], places: Labels) -> Array:
+def block_rows_at(kept: Costed[FeatureBlock], places: Labels) -> Array:
     """Return some rows of one kept part."""
-    return kept.value.F[places]
+    F: Array = kept[0].F[places]
+    return F
 
 
 # -------------------------------------------------------------------------------------------------
@@ -591,18 +594,18 @@ class Partitioned(Dataset):
         seconds = self._pilot(term, counter)
         cuts = self.cuts(rows_per_task(N, seconds, block_rows, n_parts, self.engine.threads))
         tasks = self._tasks(partial(sum_blocks, term, block_rows, add), cuts)
-        tasks += branches(self.engine, tasks, partial(add_counted, add))
+        tasks += branches(self.engine, tasks, partial(add_costed, add))
         total: OrderedSum[Value] = OrderedSum(add)
-        waiting: dict[int, Counted[Value]] = {}
+        waiting: dict[int, Costed[Value]] = {}
         following = len(cuts)  # the first branch comes after the last cut
         for i, task in self._finished(tasks, term, cuts, n_pairs):
             if i < len(cuts):
                 continue
             (waiting[i],) = self.engine.gather([task])
             while following in waiting:
-                branch = waiting.pop(following)
-                counter.add(branch.compared, branch.reused)
-                total.push(branch.value)
+                branch, cost = waiting.pop(following)
+                counter.include(cost)
+                total.push(branch)
                 following += 1
         return total.result()
 
@@ -617,12 +620,12 @@ class Partitioned(Dataset):
         for _ in self._finished(list(blocks), term, cuts, width):
             pass
         moments = self.engine.submit(block_moments, [(block,) for block in blocks])
-        total = tree_sum(self.engine, moments, partial(add_counted, plus))
-        counter.add(total.compared, total.reused)
+        total, cost = tree_sum(self.engine, moments, partial(add_costed, plus))
+        counter.include(cost)
         n_classes = len(self.survey().classes)
         kept = EngineRows(self.engine, blocks, step, (N, width), n_classes)
         kept.watch(self.verbose)
-        return kept, total.value
+        return kept, total
 
     def run_pairs(self, pairs: Pairs) -> Pairs:
         """Have the engine compare the pairs of a sample, if that is worth a task."""
@@ -659,12 +662,11 @@ class Partitioned(Dataset):
         """Return the estimated number of seconds per object, from the first objects."""
         cuts = [self._cut(0, PILOT)]
         try:
-            (found,) = self.engine.gather(self._tasks(partial(time_term, term), cuts))
+            ((seconds, cost),) = self.engine.gather(self._tasks(partial(time_term, term), cuts))
         except TaskKilledError as error:
             self._raise_named(error, term, cuts)
-        counter.add(found.compared, found.reused)
-        seconds: float = found.value
-        return seconds
+        counter.include(cost)
+        return float(seconds)
 
     def _tasks(
         self, function: Callable[[Chunk], Any], cuts: list[Cut], *, objects: bool = True

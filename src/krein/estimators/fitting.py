@@ -35,7 +35,7 @@ from ..core.shapes import COUNT, Array, Codes, Indices, Mask, Within
 from ..core.space import LandmarkSpace, Signature, unit_of
 from ..data.dataset import (
     Chunk,
-    Counted,
+    Costed,
     Dataset,
     FeatureBlock,
     LandmarkColumns,
@@ -865,26 +865,26 @@ def values_of(
     *,
     by_class: bool = False,
     weighted: bool = False,
-) -> Counted[FeatureBlock]:
+) -> Costed[FeatureBlock]:
     """Compare a chunk with the landmarks, and return its values, to be kept for several passes.
 
     Also returns the moments of its coordinates, `weighted` or not; with `by_class`, products are
     separate for each class.
     """
-    found = columns.values(chunk)
+    values, cost = columns.values(chunk)
     codes, weights = encode(np.asarray(chunk.labels), classes), chunk.weights
     if class_weights is not None:
         each = class_weights[codes]
         weights = each if weights is None else weights * each
     moments = ClassMoments.of(
-        space.coordinates(found.value),
+        space.coordinates(values),
         codes,
         len(classes),
         origin=origin,
         sample_weight=chunk.weights if weighted else None,
         by_class=by_class,
     )
-    return found.holding(FeatureBlock(found.value, codes, weights, moments))
+    return FeatureBlock(values, codes, weights, moments), cost
 
 
 # -- held-out scores -------------------------------------------------------------------------------
