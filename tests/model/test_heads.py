@@ -7,7 +7,8 @@ import pytest
 from scipy.stats import norm
 
 from krein import IKFD, IKQD, PCVM, KreinClassifier
-from krein.model.heads import LinearHead, QuadraticHead, pair_log_shares
+from krein.core.calibration import pair_log_shares
+from krein.model.heads import LinearHead, QuadraticHead
 
 pytestmark = pytest.mark.filterwarnings("ignore:the published PCVM did not converge")
 

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import copy
 from itertools import chain, islice
 from multiprocessing import parent_process
 from os import PathLike
@@ -344,7 +345,8 @@ class Pairs:
     otherwise (None: all processors, or one process). `cache` is a store of finished blocks; values
     read from it count as `reused`. `symmetrize` averages both directions of a measure that is not
     symmetric, at twice the comparisons. `evaluate` compares a block on another machine. Past
-    `until`, on the monotonic clock, `OutOfTime` is raised between two parts of a block.
+    `until`, on the monotonic clock, `OutOfTime` is raised between two parts of a block. `psd` tells
+    whether the values are positive semi-definite, if the measure does not know.
 
     Examples
     --------
@@ -367,11 +369,12 @@ class Pairs:
         evaluate: Evaluate | None = None,
         counter: Counter | None = None,
         until: float | None = None,
+        psd: bool | None = None,
     ) -> None:
         self.measure = measure
         self.objects = objects
         self.others = objects if others is None else others
-        self.kind, self.psd = measure.kind, measure.psd
+        self.kind, self.psd = measure.kind, measure.psd if psd is None else psd
         self.symmetric = measure.symmetric or symmetrize
         self.shape = (len(self.objects), len(self.others))
         self.at_hand = measure.at_hand(objects)
@@ -395,6 +398,12 @@ class Pairs:
     def evaluations(self) -> int:
         """Number of pairs compared so far."""
         return self.counter.compared
+
+    def elsewhere(self, evaluate: Evaluate, workers: int) -> Pairs:
+        """Return the same pairs, compared by `evaluate` on other machines."""
+        found = copy(self)
+        found.evaluate, found.workers = evaluate, workers
+        return found
 
     def part(self, rows: Indices) -> Pairs:
         """Return the pairs among some of the objects; they are counted here too."""

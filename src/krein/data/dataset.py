@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial, reduce
-from operator import add
+from operator import add, attrgetter
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -689,6 +689,17 @@ class Dataset(ABC):
         draw = partial(_draw, seed, known.classes, share)
         drawn = np.concatenate(list(self.map(draw, objects=False)))
         return self.take(drawn if among is None else drawn[among[drawn]], measure)
+
+    def decided(self, measure: Measure) -> Self:
+        """Compare by this measure, with parameters that depend on the first objects."""
+        if measure.undecided():
+            try:
+                measure = measure.decide(next(iter(self.map(attrgetter("objects")))))
+            except BaseException:
+                self.close()
+                raise
+        self.measure = measure
+        return self
 
     def close(self) -> None:  # noqa: B027 - most have nothing to release
         """Release open files and connections."""

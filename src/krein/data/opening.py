@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from operator import add as plus
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -167,7 +166,7 @@ def open_data(
     """
     if is_dask(X):
         X = _in_columns(X, measure)
-        return _decided(DaskCollection(X, y, sample_weight, verbose=verbose), measure)
+        return DaskCollection(X, y, sample_weight, verbose=verbose).decided(measure)
     options: dict[str, Any] = {
         "labels": y,
         "weights": sample_weight,
@@ -175,10 +174,10 @@ def open_data(
         "verbose": verbose,
     }
     if _mapped(X, measure):
-        return _decided(MappedFile(X, measure=measure, folder=cache, **options), measure)
+        return MappedFile(X, measure=measure, folder=cache, **options).decided(measure)
     if not in_memory(X, measure):
         file = SourceFile(as_source(X, measure), measure=measure, folder=cache, **options)
-        return _read_whole(file) or _decided(file, measure)
+        return _read_whole(file) or file.decided(measure)
     refuse_unordered(X)  # before the measure looks at the objects
     measure = measure.decide(X)
     objects = checked_objects(measure, X)
@@ -187,18 +186,6 @@ def open_data(
     objects = measure.among(objects, everyone, everyone, len(objects))
     objects, compared = try_symmetry(measure, objects, symmetrize, cache)
     return Memory(objects, measure=measure, check_comparisons=compared, **options)
-
-
-def _decided(data: Dataset, measure: Measure) -> Dataset:
-    """Determine undecided parameters of the measure from the first objects of a data set."""
-    if measure.undecided():
-        try:
-            measure = measure.decide(next(iter(data.map(attrgetter("objects")))))
-        except BaseException:
-            data.close()
-            raise
-    data.measure = measure
-    return data
 
 
 def _in_columns(X: Any, measure: Measure) -> Any:

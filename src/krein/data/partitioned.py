@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -638,10 +637,8 @@ class Partitioned(Dataset):
             values: Array = engine.gather(task)[0]
             return values
 
-        there = copy(pairs)
-        there.evaluate = evaluate
-        there.workers = 2 * engine.threads  # local threads only wait for remote ones
-        return there
+        # local threads only wait for remote ones
+        return pairs.elsewhere(evaluate, workers=2 * engine.threads)
 
     def cuts(self, step: int) -> list[Cut]:
         """Return the parts of partitions that make up each run of `step` objects."""

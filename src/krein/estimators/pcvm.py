@@ -31,7 +31,7 @@ from ..core.shapes import COUNT, POSITIVE, ROW, Array, Indices
 from ..core.space import Conversion, LandmarkSpace, signed_eigen
 from ..data.dataset import IN_MEMORY_OBJECTS, Dataset
 from ..landmarks import get_rule
-from ..landmarks.all import Given
+from ..landmarks.base import Given
 from ..model.heads import LinearHead, Link
 from ..model.model import Comparisons, Model
 from .fitting import (
