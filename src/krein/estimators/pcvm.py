@@ -425,14 +425,14 @@ class PCVM(Classifier):
         self._set_fit(used, used.space, eigenvalues, run.counter)
         self.relevance_ = model.relevance
         self.basis_function_ = model.function
-        self.n_iter_, self.converged_ = model.end.n_iter, model.end.converged
-        self.stop_reason_ = model.end.reason
-        self.objective_path_ = model.end.objective_path
+        self.n_iter_, self.converged_ = model.n_iter, model.converged
+        self.stop_reason_ = model.reason
+        self.objective_path_ = model.objective_path
         self.prior_scale_ = float(np.exp(np.mean(np.log(model.scales))))
         if not self.converged_ and self.solver == "em":
             warnings.warn(
-                f"PCVM stopped before its optimality conditions were met: {model.end.reason} "
-                f"(largest violation {model.end.violation:.1e} per row)",
+                f"PCVM stopped before its optimality conditions were met: {model.reason} "
+                f"(largest violation {model.violation:.1e} per row)",
                 ConvergenceWarning,
                 stacklevel=2,
             )

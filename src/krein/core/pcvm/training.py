@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import log_ndtr
 
-from ..calibration import log_proba_joint, normalised
+from ..calibration import Scorer, log_proba_joint, normalised
 from ..gaussian import FisherFamily, choose_power
 from ..moments import weights_of
 from ..shapes import Array, Codes, Indices
@@ -281,20 +281,6 @@ ASKED_OBJECTS = 2_500
 
 
 @dataclass(frozen=True)
-class PCVMScorer:
-    """Weighted sums of basis functions of values to the landmarks, and how they were chosen."""
-
-    function: BasisFunction
-    weights: Array  # (m, 1 or C)
-    bias: Array
-    scales: tuple[float, ...]
-
-    def __call__(self, values: Array) -> Array:
-        """Return scores (n, C)."""
-        return both_scores(basis_values(self.function, values) @ self.weights + self.bias)
-
-
-@dataclass(frozen=True)
 class PCVMFamily:
     """Settings of a PCVM; settings that are None are chosen from the data.
 
@@ -374,7 +360,7 @@ class PCVMFamily:
         values: Array,
         codes: Codes,
         weights: Array | None,
-    ) -> PCVMScorer:
+    ) -> Scorer:
         """Return a scoring function with the landmarks as basis objects, fitted in memory."""
         raw = Rows(values, codes, weights, n_classes=self.n_classes)
         # as far from a landmark as the landmark is from itself: the landmark, or a copy of it
@@ -382,7 +368,7 @@ class PCVMFamily:
         function = self.choose_function(space, raw, at_home, landmark_classes)
         F = raw.under(function)
         problems = self.problems(landmark_classes)
-        scales, fits = [], []
+        fits = []
         for k, (recode, basis, size) in enumerate(problems):
             rows = F.recoded(recode, size)
             if self.scales is not None:
@@ -390,10 +376,9 @@ class PCVMFamily:
             else:
                 scale = choose_scale(rows, basis)[0].scale if size == 2 else 1.0
             prior = GammaPrior(0.5, 0.5 * scale**2)
-            scales.append(scale)
             fits.append(fit_pcvm(rows, basis, prior=prior, tol=LEARN_TOLERANCE))
         W, b = joined_weights(fits, F.mean)
-        return PCVMScorer(function, W, b, tuple(scales))
+        return lambda values: both_scores(basis_values(function, values) @ W + b)
 
     def log_proba(self, scores: Array) -> Array:
         """Return log-probabilities: probit for two classes, else softmax or normalised probits."""
@@ -464,40 +449,49 @@ OPTIMAL = 5e-4
 
 
 @dataclass(frozen=True)
-class SearchEnd:
-    """How the search for the weights ended; for several problems, the worst outcome."""
-
-    n_iter: int
-    converged: bool
-    reason: str
-    violation: float = 0.0  # of the optimality conditions, per row
-    objective_path: Array = field(default_factory=lambda: np.empty(0))  # log posterior by step
-
-    @classmethod
-    def of(cls, fits: list[PCVMFit]) -> SearchEnd:
-        """Return how these fits ended."""
-        worst = max(fits, key=lambda fit: fit.violation)
-        return cls(
-            max(fit.n_iter for fit in fits),
-            all(fit.converged or fit.violation <= OPTIMAL for fit in fits),
-            worst.reason,
-            worst.violation,
-            worst.objective_path,
-        )
-
-
-@dataclass(frozen=True)
 class PCVMModel:
-    """Weights on landmarks, and how they were found."""
+    """Weights on landmarks, and how they were found; for several problems, the worst outcome."""
 
     places: Indices  # of the landmarks that predictions need, among those given
     relevance: Indices  # rows of the training objects with non-zero weight
     function: BasisFunction
     dual_coef: Array  # (len(places), 1 or C)
     intercept: Array
-    end: SearchEnd
+    n_iter: int
+    converged: bool
+    reason: str
     fits: tuple[PCVMFit, ...] = ()
     scales: tuple[float, ...] = (1.0,)  # of the prior, one per problem
+    violation: float = 0.0  # of the optimality conditions, per row
+    objective_path: Array = field(default_factory=lambda: np.empty(0))  # log posterior by step
+
+    @classmethod
+    def of(
+        cls,
+        places: Indices,
+        relevance: Indices,
+        function: BasisFunction,
+        dual_coef: Array,
+        intercept: Array,
+        fits: list[PCVMFit],
+        scales: list[float],
+    ) -> PCVMModel:
+        """Return the model with these weights, from the fits of all problems."""
+        worst = max(fits, key=lambda fit: fit.violation)
+        return cls(
+            places,
+            relevance,
+            function,
+            dual_coef,
+            intercept,
+            max(fit.n_iter for fit in fits),
+            all(fit.converged or fit.violation <= OPTIMAL for fit in fits),
+            worst.reason,
+            tuple(fits),
+            tuple(scales),
+            worst.violation,
+            worst.objective_path,
+        )
 
 
 def fit_landmarks(
@@ -518,9 +512,7 @@ def fit_landmarks(
     fits, scales = family.solve(features, None, landmark_classes)
     W, b = joined_weights(fits, features.mean)
     used = _carrying(W)
-    end = SearchEnd.of(fits)
-    model = PCVMModel(used, indices[used], function, W[used], b, end, tuple(fits), tuple(scales))
-    return model, features
+    return PCVMModel.of(used, indices[used], function, W[used], b, fits, scales), features
 
 
 def fit_basis(space: LandmarkSpace, basis: Indices, values: Rows, family: PCVMFamily) -> PCVMModel:
@@ -535,8 +527,7 @@ def fit_basis(space: LandmarkSpace, basis: Indices, values: Rows, family: PCVMFa
     fits, scales = family.solve(F, Q, codes[basis])
     W, b = joined_weights(fits, F.mean, Q)
     places, dual = np.arange(len(space.landmark_values)), space.basis.T @ (Q @ W)
-    used, end = basis[_carrying(W)], SearchEnd.of(fits)
-    return PCVMModel(places, used, "similarity", dual, b, end, tuple(fits), tuple(scales))
+    return PCVMModel.of(places, basis[_carrying(W)], "similarity", dual, b, fits, scales)
 
 
 def fit_as_published(
@@ -564,9 +555,16 @@ def fit_as_published(
     failed = Counter(f.reason for f in fits if not f.converged)
     told = [f"{reason} ({n} of {len(fits)} models)" for reason, n in failed.items()]
     reason = "; ".join(told) or fits[0].reason
-    end = SearchEnd(max(f.n_iter for f in fits), all(f.converged for f in fits), reason)
-    used = np.flatnonzero((w != 0).any(axis=1))
-    return PCVMModel(np.arange(len(W)), used, "similarity", dual, found.bias, end)
+    return PCVMModel(
+        np.arange(len(W)),
+        np.flatnonzero((w != 0).any(axis=1)),
+        "similarity",
+        dual,
+        found.bias,
+        max(f.n_iter for f in fits),
+        all(f.converged for f in fits),
+        reason,
+    )
 
 
 def basis_rows(n_basis: int | str, n: int, landmarks: Indices, rng: np.random.Generator) -> Indices:
