@@ -29,7 +29,7 @@ from ..core.pcvm.training import (
 )
 from ..core.shapes import COUNT, POSITIVE, ROW, Array, Indices
 from ..core.space import Conversion, LandmarkSpace, signed_eigen
-from ..data.dataset import IN_MEMORY_OBJECTS, Dataset
+from ..data.dataset import Dataset
 from ..landmarks import get_rule
 from ..landmarks.base import Given
 from ..model.heads import LinearHead, Link
@@ -99,10 +99,10 @@ class PCVM(Classifier):
         Weight of the objects of each class in the likelihood, as in scikit-learn; scaled so that
         the mean over all objects is 1.
     calibrate : bool, default=False
-        Fit a temperature, without comparing any pair again. With up to 20,000 objects, it is fitted
-        to the scores of ten folds; with more, to approximate leave-one-out scores of a few thousand
-        objects (beyond 4,000 landmarks, to in-sample scores). With `n_basis`, or if most objects
-        are landmarks, ten folds are always used.
+        Fit a temperature, without comparing any pair again. If there are more than 5,000 objects
+        besides the landmarks, and five per landmark, it is fitted to approximate leave-one-out
+        scores of that many (beyond 4,000 landmarks, to in-sample scores); otherwise, to the scores
+        of ten folds. With `n_basis`, or if most objects are landmarks, ten folds are always used.
     symmetrize : bool, default=False
         Average both directions of a measure or matrix that is not symmetric. Values passed to
         `predict` are used unchanged.
@@ -326,7 +326,7 @@ class PCVM(Classifier):
             self._learn_basis(data, run, chosen, family, kept, eigenvalues, classes, groups)
         else:
             wanted = rows_to_ask(len(landmarks))
-            sample = CalibrationSample.of(N, landmarks, IN_MEMORY_OBJECTS, wanted)
+            sample = CalibrationSample.of(N, landmarks, wanted + len(landmarks), wanted)
             some, values = np.empty(0, dtype=np.intp), np.empty((0, len(landmarks)))
             if self.calibrate and not sample.covers_all:
                 # read now, because the fit may replace the values by its features
