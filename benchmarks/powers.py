@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedKFold
 
-from krein.core.pcvm.rows import FeaturesInMemory, Rows, basis_values
+from krein.core.pcvm.rows import Rows, basis_values
 from krein.core.pcvm.training import POWERS, choose_function, leave_one_out_losses
 from krein.datasets import (
     load_mnist_images,
@@ -63,7 +63,7 @@ def one_fold(D: np.ndarray, codes: np.ndarray, train: np.ndarray, test: np.ndarr
     found: dict = {"chosen": choose_function(Rows(values, y, n_classes=C), L, [problem])}
     for function in POWERS:
         losses, _ = leave_one_out_losses(function, voters, ones, [problem])
-        features = FeaturesInMemory(values, y).under(function)
+        features = Rows(values, y).under(function)
         _, (fit,) = leave_one_out_losses(function, Rows(values, y), np.ones(len(y)), [problem])
         P = fit.probabilities(basis_values(function, new) - features.mean)
         own = np.maximum(P[np.arange(len(test)), codes[test]], 1e-15)

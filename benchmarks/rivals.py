@@ -15,7 +15,8 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_sp
 from sklearn.svm import SVC
 
 from krein import IKFD, IKQD, PCVM, KreinClassifier
-from krein.core.space import LandmarkCentre, correct
+from krein.core.shapes import Kind
+from krein.core.space import Conversion, correct
 
 from .accuracy import folder
 from .looks import SETS, Set, votes
@@ -100,13 +101,12 @@ def methods(kind: str) -> dict[str, Labels]:
     return chosen
 
 
-def svm(kind: str, how: str) -> Labels:
+def svm(kind: Kind, how: str) -> Labels:
     """Return an SVM on the clipped or the flipped matrix."""
 
     def labels(K: np.ndarray, y: np.ndarray, new: np.ndarray) -> np.ndarray:
-        if kind == "dissimilarity":
-            centre = LandmarkCentre.of(K)
-            K, new = centre.similarities(K), centre.similarities(new)
+        conversion = Conversion.of(K, kind)
+        K, new = conversion.similarities(K), conversion.similarities(new)
         corrected = correct((K + K.T) / 2, how)
         scale = float(np.trace(corrected.matrix) / len(K)) or 1.0
         inner = StratifiedKFold(3, shuffle=True, random_state=0)

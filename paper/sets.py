@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from krein import datasets
 from krein.compare import open_pairs
-from krein.core.space import LandmarkCentre
+from krein.core.space import Conversion
 from krein.measures import get_measure
 
 Array = NDArray[np.float64]
@@ -205,7 +205,8 @@ class Data:
         if self.measure == "precomputed":
             return S
         if centre is None:
-            return LandmarkCentre.of(np.array(self.values[cols][:, cols])).similarities(S)
+            between = np.array(self.values[cols][:, cols])
+            return Conversion.of(between, "dissimilarity").similarities(S)
         to_rows = (np.array(self.values[rows][:, centre]) ** 2).mean(axis=1)
         to_cols = (np.array(self.values[cols][:, centre]) ** 2).mean(axis=1)
         within = float((np.array(self.values[centre][:, centre]) ** 2).mean())

@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from threadpoolctl import threadpool_limits
 
 from krein import IKFD, PCVM
-from krein.core.space import LandmarkCentre, double_centre
+from krein.core.space import Conversion, double_centre
 from krein.datasets import make_balls
 from krein.landmarks import MEB, get_rule
 from krein.landmarks.base import given_pairs
@@ -351,7 +351,7 @@ def _ruled(
     """
     A, T = M[np.ix_(train, train)], M[np.ix_(test, train)]
     if distances:
-        T, A = LandmarkCentre.of(A).similarities(T), double_centre(A**2)
+        T, A = Conversion.of(A, "dissimilarity").similarities(T), double_centre(A**2)
     A = (A + A.T) / 2
     part: Any = SimpleNamespace(y=y[train], kernel=A)
     if rule == "all":
@@ -403,7 +403,7 @@ def _powered(
     A, T = data.part(train, train) ** power, data.part(test, train) ** power
     part: Any = SimpleNamespace(y=data.y[train], kernel=double_centre(A**2))
     clf.set_params(landmarks=choose(f"ikfd:{rule}:paper", part, seed), random_state=seed)
-    return clf, part.kernel, LandmarkCentre.of(A).similarities(T)
+    return clf, part.kernel, Conversion.of(A, "dissimilarity").similarities(T)
 
 
 def _matrix(
@@ -415,7 +415,7 @@ def _matrix(
     if not centred:
         return clf, A, T
     clf.set_params(measure="precomputed")
-    centre = LandmarkCentre.of(A)
+    centre = Conversion.of(A, "dissimilarity")
     return clf, double_centre(A**2), centre.similarities(T)
 
 

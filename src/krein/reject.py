@@ -23,8 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .core.calibration import status_of
-
-Array = NDArray[np.float64]
+from .core.shapes import Array
 
 
 def _right(y: Any, probabilities: Any, classes: Any) -> tuple[NDArray[np.bool_], Array]:

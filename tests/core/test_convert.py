@@ -7,7 +7,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
 from krein.core.space import (
-    LandmarkCentre,
+    Conversion,
     LandmarkSpace,
     double_centre,
     squared_dissimilarities,
@@ -46,7 +46,9 @@ def test_similarities_survive_up_to_the_centre(case):
 @given(points)
 def test_all_objects_as_landmarks_is_double_centring(X):
     D = distances(X)
-    assert_allclose(LandmarkCentre.of(D).similarities(D), double_centre(D**2), atol=1e-9)
+    assert_allclose(
+        Conversion.of(D, "dissimilarity").similarities(D), double_centre(D**2), atol=1e-9
+    )
 
 
 @given(points, st.integers(0, 100))
@@ -56,14 +58,14 @@ def test_landmark_centre_is_the_origin(X, seed):
     new = np.random.default_rng(seed).normal(size=(3, X.shape[1]))
     o = landmarks.mean(axis=0)
     D = np.linalg.norm(new[:, None] - landmarks[None], axis=2)
-    S = LandmarkCentre.of(distances(landmarks)).similarities(D)
+    S = Conversion.of(distances(landmarks), "dissimilarity").similarities(D)
     assert_allclose(S, (new - o) @ (landmarks - o).T, atol=1e-8)
 
 
 def test_input_is_left_alone():
     D = distances(np.random.default_rng(0).normal(size=(5, 2)))
     before = D.copy()
-    LandmarkCentre.of(D).similarities(D)
+    Conversion.of(D, "dissimilarity").similarities(D)
     assert_allclose(D, before, atol=0)
 
 

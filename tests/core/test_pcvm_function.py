@@ -5,7 +5,7 @@ import pytest
 
 from krein.core.pcvm import training as pcvm_function
 from krein.core.pcvm.mode import fit_pcvm
-from krein.core.pcvm.rows import FeaturesInMemory, Rows, basis_values
+from krein.core.pcvm.rows import Rows, basis_values
 from krein.core.pcvm.training import POWERS, choose_function, clearly_positive
 
 SMALLER = POWERS[1:]
@@ -41,9 +41,9 @@ def problem(make, seed, n=900, m=40):
 
 
 def held_out_loss(function, make, seed):
-    X, y, L, ((_, own, C),) = problem(make, seed)
-    F = FeaturesInMemory(distances(X, X[L]), y).under(function)
-    fit = fit_pcvm(F.rows(np.arange(C), C), own)
+    X, y, L, ((_, own, _),) = problem(make, seed)
+    F = Rows(distances(X, X[L]), y).under(function)
+    fit = fit_pcvm(F, own)
     new, truth = make(np.random.default_rng(seed + 2), 3000)
     P = fit.probabilities(basis_values(function, distances(new, X[L])) - F.mean)
     return -np.log(P[np.arange(len(truth)), truth]).mean()
@@ -181,7 +181,7 @@ def test_many_objects_are_thinned_without_the_landmarks():
 
 def test_features_under_a_function_are_centred():
     D = np.random.default_rng(0).uniform(1, 2, (50, 3))
-    raw = FeaturesInMemory(D, np.zeros(50, dtype=int))
+    raw = Rows(D, np.zeros(50, dtype=int))
     before = D.copy()
     powers = {"-d²/2": -0.5 * D**2, "-d": -D, "-√d": -np.sqrt(D), "similarity": D}
     for function, expected in powers.items():

@@ -16,7 +16,7 @@ from krein.core.pcvm.left_out import (
     without_row,
 )
 from krein.core.pcvm.mode import GammaPrior, fit_pcvm, softmax, softmax_root
-from krein.core.pcvm.rows import Block, FeaturesInMemory, Rows
+from krein.core.pcvm.rows import Block, Rows
 
 
 def rings(seed, n_classes, N=200, m=12):
@@ -47,7 +47,7 @@ def fitted(K, y, weight=None):
 def asked(K, y, fit, some=None, weight=None):
     C = int(y.max()) + 1
     some = np.arange(len(y)) if some is None else some
-    features = FeaturesInMemory(K, y, weight)
+    features = Rows(K, y, weight)
     return left_out_scores(features, [(np.arange(C), y[: K.shape[1]], C)], [fit], some)
 
 

@@ -3,6 +3,7 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import norm
 
+from krein.core.calibration import pair_log_shares
 from krein.core.pcvm.published import (
     DIVERGED,
     MAX_CYCLES,
@@ -13,7 +14,6 @@ from krein.core.pcvm.published import (
     fit_published,
     fit_published_models,
     fit_published_nystrom,
-    pair_log_shares,
 )
 
 
@@ -88,7 +88,7 @@ def test_the_fit_starts_from_the_labels(seed):
     K, y = _clouds(seed)
     found = fit_published_models(K[:, :30], K[:30, :30], y, 4, np.random.default_rng(seed))
     T = np.linalg.pinv(K[:30, :30]) @ (K[:, :30].T @ found.weights)
-    predicted = pair_log_shares(K[:, :30] @ T + found.bias, 4).argmax(axis=1)
+    predicted = pair_log_shares(K[:, :30] @ T + found.bias).argmax(axis=1)
     assert np.mean(predicted == y) > 0.8
 
 
@@ -107,7 +107,7 @@ def test_the_unit_of_the_kernel_does_not_matter(unit, low_rank):
 
 def test_pairs_of_two_classes_equal_the_probit():
     Z = np.linspace(-3, 3, 7)[:, None]
-    S = pair_log_shares(Z, 2)
+    S = pair_log_shares(Z)
     P = np.exp(S) / np.exp(S).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(P[:, 1], ndtr(Z[:, 0]))
 

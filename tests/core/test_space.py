@@ -2,12 +2,14 @@
 
 import numpy as np
 
-from krein.core.space import Conversion, LandmarkCentre
+from krein.core.space import Conversion
 
 
 def test_only_dissimilarities_are_raised_to_a_power():
     values = np.array([[1.0, 4.0], [9.0, 16.0]])
-    centre = LandmarkCentre.of(np.array([[0.0, 4.0], [4.0, 0.0]]))
-    raised = Conversion(centre, power=0.5, unit=4.0).raised(values)
+    between = np.array([[0.0, 4.0], [4.0, 0.0]])
+    raised = Conversion.of(between, "dissimilarity", power=0.5, unit=4.0).raised(values)
     np.testing.assert_allclose(raised, np.sqrt(values / 4))
-    np.testing.assert_array_equal(Conversion(None, power=0.5).raised(values), values)
+    np.testing.assert_array_equal(
+        Conversion.of(between, "similarity", power=0.5).raised(values), values
+    )

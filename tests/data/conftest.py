@@ -7,14 +7,12 @@ import krein.core.pcvm.left_out
 import krein.data.dataset
 import krein.data.opening
 import krein.estimators.discriminants
-import krein.estimators.pcvm
 
 
 @pytest.fixture
 def small_sample(monkeypatch):
     """Lower the limit for in-memory data to 500 objects."""
-    for module in (krein.estimators.pcvm, krein.data.opening):
-        monkeypatch.setattr(module, "IN_MEMORY_OBJECTS", 500)
+    monkeypatch.setattr(krein.data.opening, "IN_MEMORY_OBJECTS", 500)
     monkeypatch.setattr(krein.data.dataset.Dataset, "most_sampled", 500)
     monkeypatch.setattr(krein.estimators.discriminants, "SAMPLE_SIZE", 700)
     monkeypatch.setattr(krein.core.pcvm.left_out, "LEFT_OUT_ROWS", 700)

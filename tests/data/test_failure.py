@@ -103,7 +103,7 @@ def test_a_worker_killed_between_passes_changes_no_digit(client, monkeypatch):
     def counted(self, term, own=EngineRows.sum):
         passes.append(term)
         if len(passes) == 20:
-            block = self.kept.blocks[0]
+            block = self.blocks[0]
             (worker, *_) = client.who_has(block)[block.key]
             victims.append(client.run(os.getpid)[worker])
             os.kill(victims[0], signal.SIGKILL)

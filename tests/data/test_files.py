@@ -15,10 +15,10 @@ from sklearn.base import clone
 import krein
 import krein.core.pcvm.rows
 from krein import IKFD, IKQD, PCVM
-from krein.core.pcvm.rows import FeaturesInMemory
+from krein.core.pcvm.rows import Rows
 from krein.data import ObjectError
 from krein.data.dataset import SAMPLED_PER_CLASS, FeatureBlock, uniform_keys
-from krein.data.files import FeatureFile, MappedFile, SourceFile
+from krein.data.files import FileRows, MappedFile, SourceFile
 from krein.datasets import make_protein_families
 from krein.io import DataError, open_source
 from krein.landmarks import Random
@@ -76,18 +76,20 @@ def test_passes_over_many_blocks_of_a_file(multiclass, n_jobs, table, small_samp
 def test_features_replace_the_values(function, tmp_path):
     values = np.random.default_rng(0).uniform(1, 2, size=(1000, 7))
     codes = np.arange(1000) % 3
-    with closing(FeatureFile(values.shape, 2, tmp_path)) as file:
+    with closing(FileRows(values.shape, 3, 2, tmp_path)) as file:
         file.append(FeatureBlock(values, codes, None, None))
         file.finish()
-        everyone, recode = np.arange(1000), np.arange(3)
-        raw = file.rows(recode, 3)
-        kept = file.under(function).rows(recode, 3).features(everyone)
+        everyone, recode = np.arange(1000), np.array([2, 0, 1])
+        raw = file.recoded(recode, 3)
+        kept = file.under(function).recoded(recode, 3).features(everyone)
         features = file.under(function, keep=False)
-        in_memory = FeaturesInMemory(values, codes).under(function)
-        np.testing.assert_array_equal(features.rows(recode, 3).features(everyone), in_memory.F)
+        in_memory = Rows(values, codes).under(function)
+        np.testing.assert_array_equal(features.recoded(recode, 3).features(everyone), in_memory.F)
         np.testing.assert_array_equal(features.mean, in_memory.mean)
         np.testing.assert_array_equal(kept, in_memory.F)
-        np.testing.assert_array_equal(raw.y, codes)
+        np.testing.assert_array_equal(file.y, codes)
+        np.testing.assert_array_equal(raw.y, recode[codes])
+        np.testing.assert_array_equal(raw.y, in_memory.recoded(recode, 3).y)
         with pytest.raises(RuntimeError, match="replaced by their features"):
             raw.features(everyone)
 

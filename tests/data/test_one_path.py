@@ -16,7 +16,7 @@ from krein import IKFD, IKQD, PCVM, KreinClassifier
 from krein.compare.pairs import Counter, processors
 from krein.core.moments import ClassMoments
 from krein.data import open_data
-from krein.data.dataset import Counted, aligned
+from krein.data.dataset import aligned
 from krein.data.partitioned import PILOT
 from krein.io import open_source
 from krein.measures import get_measure
@@ -169,7 +169,7 @@ def test_values_to_named_landmarks_are_enough(make, client, tmp_path):
 
 
 def cost_of(chunk):
-    return Counted(len(chunk), 2 * len(chunk), len(chunk))
+    return len(chunk), Counter(2 * len(chunk), len(chunk))
 
 
 def test_a_pass_adds_its_cost_to_the_counter(client, tmp_path, small_sample):
@@ -190,13 +190,13 @@ def test_systems_without_posix_calls_give_the_same_results(monkeypatch, tmp_path
         monkeypatch.delattr(os, name, raising=False)
     monkeypatch.delattr(mmap, "MADV_DONTNEED", raising=False)
     reads = []
-    read = krein.data.files.FeatureFile.read
+    read = krein.data.files.FileRows.read
 
     def counted(self, *args):
         reads.append(args[:2])
         return read(self, *args)
 
-    monkeypatch.setattr(krein.data.files.FeatureFile, "read", counted)
+    monkeypatch.setattr(krein.data.files.FileRows, "read", counted)
     equal_models(model, PCVM("levenshtein", landmarks=GIVEN, n_jobs=2).fit(path), WORDS[:200])
     assert reads
     assert processors() >= 1
@@ -218,13 +218,12 @@ def test_arrays_from_messages_are_aligned():
 
     B = np.random.default_rng(0).normal(size=(50, 3))
     moments = ClassMoments.of(B, np.arange(50) % 2, 2, origin=np.zeros(3))
-    sent = Counted(
-        replace(moments, **{f.name: unaligned(getattr(moments, f.name)) for f in fields(moments)}),
-        150,
+    sent = replace(
+        moments, **{f.name: unaligned(getattr(moments, f.name)) for f in fields(moments)}
     )
-    for item in (sent.value, [unaligned(B), unaligned(B)], unaligned(B), sent):
+    for item in (sent, [unaligned(B), unaligned(B)], unaligned(B), (sent, Counter(150))):
         found = aligned(item)
-        value = found.value if isinstance(found, Counted) else found
+        value = found[0] if isinstance(found, tuple) else found
         parts = value if isinstance(value, list) else [value]
         if isinstance(value, ClassMoments):
             parts = [getattr(value, f.name) for f in fields(value)]

@@ -106,12 +106,28 @@ def test_calibration_uses_the_weights_of_objects():
     assert weighted < 0.1 < fit_temperature(scores, CODES, family.log_proba, None)
 
 
+@pytest.mark.parametrize("sizes", [(19_999, 20_001), (5_100, 8_000)])
+def test_pcvm_is_calibrated_by_one_rule(sizes, monkeypatch):
+    """What counts is the number of objects per landmark, not a round number of objects."""
+    folds = []
+    monkeypatch.setattr("krein.estimators.pcvm.cross_fit", lambda *args: folds.append(args))
+    rng = np.random.default_rng(0)
+    y = np.arange(max(sizes)) % 2
+    X = rng.normal(size=(len(y), 2)) + y[:, None]
+    found = [
+        PCVM("euclidean", landmarks=range(10), calibrate=True).fit(X[:n], y[:n]).temperature_
+        for n in sizes
+    ]
+    assert not folds
+    np.testing.assert_allclose(found[0], found[1], rtol=0.05)
+
+
 @pytest.mark.parametrize("many", [True, False], ids=["many", "few"])
 @pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
 def test_tiny_weights_have_almost_no_effect(make, many, monkeypatch):
     """The temperature is continuous in the weights: a tiny weight has the same effect as none."""
     if many:
-        monkeypatch.setattr("krein.estimators.pcvm.IN_MEMORY_OBJECTS", 100)
+        monkeypatch.setattr("krein.core.pcvm.left_out.LEFT_OUT_ROWS", 300)
     rng = np.random.default_rng(1)
     y = np.arange(400) % 2
     X = rng.normal(size=(400, 2)) + 2.0 * y[:, None]

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 import krein
 from krein import IKFD, IKQD
 from krein.compare import open_new_pairs
-from krein.core.space import LandmarkCentre
+from krein.core.space import Conversion
 from krein.landmarks import Random
 
 from ..market import with_eigenvalues
@@ -355,8 +355,8 @@ def test_the_published_form_matches_whole_columns(solver, n_classes, landmarks, 
     S = given
     if measure == "precomputed-distance":
         S = np.empty_like(given)
-        centre = LandmarkCentre.of(given[np.ix_(L, L)])
-        S[:, L] = centre.similarities(given[:, L])
+        conversion = Conversion.of(given[np.ix_(L, L)], "dissimilarity")
+        S[:, L] = conversion.similarities(given[:, L])
     clf = IKFD(measure, landmarks=landmarks, solver=solver)
     clf.fit(given[np.ix_(train, train)], codes[train])
     W, C = S[np.ix_(L, L)], S[np.ix_(train, L)]

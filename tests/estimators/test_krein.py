@@ -10,7 +10,7 @@ from sklearn.metrics import log_loss
 from krein import IKFD, KreinClassifier, load
 from krein.core.evidence import VOTERS
 from krein.core.gaussian import FisherFamily, QuadraticFamily
-from krein.core.pcvm.rows import FeaturesInMemory
+from krein.core.pcvm.rows import Rows
 from krein.core.space import LandmarkSpace
 from krein.estimators.firstlook import HeldOut, Values, downdated_scores, with_class_sizes
 from krein.estimators.fitting import LandmarkChoice, stratified_folds
@@ -308,7 +308,7 @@ def test_which_objects_are_held_out(monkeypatch):
     values, codes = np.random.default_rng(0).normal(size=(2000, 20)), np.arange(2000) % 3
     weights = (np.arange(2000) % 10 > 0).astype(float)
     landmarks = np.arange(1, 2000, 100)
-    features = FeaturesInMemory(values, codes, weights)
+    features = Rows(values, codes, weights)
     kept = values_of(features, np.arange(2000))
     few, _ = HeldOut.drawn(kept, landmarks)
     expected = np.setdiff1d(np.flatnonzero(weights), landmarks)
@@ -330,7 +330,7 @@ def test_with_groups_all_objects_are_held_out_or_a_sample_of_every_class(monkeyp
     values, codes = np.random.default_rng(0).normal(size=(2000, 20)), np.arange(2000) % 2
     codes[1990:] = 2
     weights, groups = (np.arange(2000) % 10 > 0).astype(float), np.arange(2000) // 4 * 4
-    kept = FeaturesInMemory(values, codes, weights)
+    kept = Rows(values, codes, weights)
     kept = values_of(kept, groups)
     everyone, _ = HeldOut.drawn(kept, np.arange(1, 2000, 100))
     np.testing.assert_array_equal(everyone.indices, np.flatnonzero(weights))
@@ -477,7 +477,7 @@ def test_held_out_objects_are_no_copies_of_training_objects():
     codes = np.where(rng.random(900) < 0.1, rng.integers(3, size=900), copies % 7 % 3)
     values = rng.normal(size=(900, 5))[copies]
     landmarks = np.arange(0, 300, 30)
-    kept = values_of(FeaturesInMemory(values, codes), copies, copies)
+    kept = values_of(Rows(values, codes), copies, copies)
     sample, _ = HeldOut.drawn(kept, landmarks)
     assert not sample.refits
     assert not np.isin(copies[sample.indices], copies[landmarks]).any()

@@ -7,7 +7,8 @@ import pytest
 from scipy.stats import norm
 
 from krein import IKFD, IKQD, PCVM, KreinClassifier
-from krein.model.heads import LinearHead, QuadraticHead, pair_log_shares
+from krein.core.calibration import pair_log_shares
+from krein.model.heads import LinearHead, QuadraticHead
 
 pytestmark = pytest.mark.filterwarnings("ignore:the published PCVM did not converge")
 
@@ -87,7 +88,7 @@ def to_line(head, values):
     if isinstance(head.features, str):
         power = {"similarity": 1.0, "-d": 1.0, "-√d": 0.5, "-d²/2": 2.0}[head.features]
     else:
-        power = 1.0 if head.features.centre is None else 2 * head.features.power
+        power = 1.0 if head.features.kind == "similarity" else 2 * head.features.power
     return values**power, power
 
 

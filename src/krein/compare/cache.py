@@ -28,8 +28,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from ..core.shapes import Array
 from ..measures import Measure
-from ..measures.base import SIZE, Array, Objects, fingerprint
+from ..measures.base import SIZE, Objects, fingerprint
 
 Digests = NDArray[np.uint8]  # (N, SIZE)
 

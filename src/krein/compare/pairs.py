@@ -13,16 +13,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import copy
 from itertools import chain, islice
 from multiprocessing import parent_process
 from os import PathLike
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.shapes import Array, Indices
 from ..measures import Measure, PairError, get_measure, take
-from ..measures.base import Array, Objects, checked_objects, refuse_unordered
+from ..measures.base import Objects, checked_objects, refuse_unordered
 from .cache import BlockCache, object_digests, was_made
 
 Item = TypeVar("Item")
@@ -284,7 +285,6 @@ def _bar(total: int | None, what: str, unit: str) -> Any:
 # Pairs
 # -------------------------------------------------------------------------------------------------
 
-Indices = NDArray[np.intp]
 Evaluate = Callable[[Indices, Indices, bool], Array]
 """Computes the values of rows × columns; with True, of columns × rows."""
 
@@ -304,10 +304,13 @@ class OutOfTime(TimeoutError):
 
 
 class Counter:
-    """Counts compared pairs and values read from a cache; thread-safe."""
+    """Counts compared pairs and values read from a cache; thread-safe.
 
-    def __init__(self, compared: int = 0) -> None:
-        self.compared, self.reused = compared, 0
+    A task returns its result and a counter of what it has cost; the caller adds that to its own.
+    """
+
+    def __init__(self, compared: int = 0, reused: int = 0) -> None:
+        self.compared, self.reused = compared, reused
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, int]:
@@ -327,6 +330,10 @@ class Counter:
             self.compared += compared
             self.reused += reused
 
+    def include(self, cost: Counter) -> None:
+        """Add the counts of a task."""
+        self.add(cost.compared, cost.reused)
+
 
 class Pairs:
     """Row objects against column objects: values of the measure in blocks, with every pair counted.
@@ -338,7 +345,8 @@ class Pairs:
     otherwise (None: all processors, or one process). `cache` is a store of finished blocks; values
     read from it count as `reused`. `symmetrize` averages both directions of a measure that is not
     symmetric, at twice the comparisons. `evaluate` compares a block on another machine. Past
-    `until`, on the monotonic clock, `OutOfTime` is raised between two parts of a block.
+    `until`, on the monotonic clock, `OutOfTime` is raised between two parts of a block. `psd` tells
+    whether the values are positive semi-definite, if the measure does not know.
 
     Examples
     --------
@@ -361,11 +369,12 @@ class Pairs:
         evaluate: Evaluate | None = None,
         counter: Counter | None = None,
         until: float | None = None,
+        psd: bool | None = None,
     ) -> None:
         self.measure = measure
         self.objects = objects
         self.others = objects if others is None else others
-        self.kind, self.psd = measure.kind, measure.psd
+        self.kind, self.psd = measure.kind, measure.psd if psd is None else psd
         self.symmetric = measure.symmetric or symmetrize
         self.shape = (len(self.objects), len(self.others))
         self.at_hand = measure.at_hand(objects)
@@ -389,6 +398,12 @@ class Pairs:
     def evaluations(self) -> int:
         """Number of pairs compared so far."""
         return self.counter.compared
+
+    def elsewhere(self, evaluate: Evaluate, workers: int) -> Pairs:
+        """Return the same pairs, compared by `evaluate` on other machines."""
+        found = copy(self)
+        found.evaluate, found.workers = evaluate, workers
+        return found
 
     def part(self, rows: Indices) -> Pairs:
         """Return the pairs among some of the objects; they are counted here too."""

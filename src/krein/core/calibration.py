@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Annotated, Literal, NamedTuple, Protocol
 
 import numpy as np
 import scipy  # scipy.optimize loads on first use; predictions never need it
 from numpy.typing import NDArray
-from scipy.special import log_expit, log_softmax, logsumexp
+from scipy.special import log_expit, log_ndtr, log_softmax, logsumexp
 
 from .moments import weights_of
 from .shapes import CODE, LOG_SIZE, NON_NEGATIVE, POSITIVE, Array, Codes, Indices, Kind, Within
@@ -125,6 +126,25 @@ def log_proba_one_against_rest(scores: Array) -> Array:
 _SPREAD = 3.0  # standard deviation of the prior on log β
 _FAR = 12.0  # the search covers |log β| up to this
 _NEWTON_STEPS = 50
+
+
+def pair_log_shares(Z: Array) -> Array:
+    """Return a score for each class (n, C), from one score per pair: twice the mean of log Ψ.
+
+    Softmax turns the scores into probabilities; with two classes these equal Ψ.
+    """
+    C = classes_of_pairs(Z.shape[1])
+    S = np.zeros((len(Z), C))
+    for k, (c, d) in enumerate(combinations(range(C), 2)):
+        S[:, c] += log_ndtr(-Z[:, k])
+        S[:, d] += log_ndtr(Z[:, k])
+    found: Array = S * (2 / C)
+    return found
+
+
+def classes_of_pairs(n_pairs: int) -> int:
+    """Return the number of classes with this many pairs, C(C − 1)/2."""
+    return round((1 + float(np.sqrt(1 + 8 * n_pairs))) / 2)
 
 
 def fit_temperature(

@@ -40,9 +40,9 @@ from typing import Literal
 
 import numpy as np
 
-from .calibration import Codes, ScaleAndOffsets, fit_scale_and_offsets
+from .calibration import ScaleAndOffsets, fit_scale_and_offsets
 from .moments import ClassMoments, weights_of
-from .shapes import Array, Indices
+from .shapes import Array, Codes, Indices
 from .space import RANK_TOLERANCE
 
 Target = Literal["similarities", "identity", "landmarks", "diagonal"]

@@ -34,7 +34,7 @@ from typing import Annotated
 import numpy as np
 from scipy.linalg import pinvh
 
-from .calibration import Codes, Priors, Scorer, log_proba_joint, log_proba_one_against_rest
+from .calibration import Priors, Scorer, log_proba_joint, log_proba_one_against_rest
 from .covariance import (
     ChosenCovariance,
     LeftOutObjects,
@@ -49,7 +49,7 @@ from .covariance import (
     within_root,
 )
 from .moments import ClassMoments
-from .shapes import LOG, SHARE, Array, Indices
+from .shapes import LOG, SHARE, Array, Codes, Indices
 from .space import POWERS, RANK_TOLERANCE, LandmarkSpace, gram_root
 
 FamilyShrinkage = Shrinkage | tuple[Shrinkage, ...]

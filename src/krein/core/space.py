@@ -25,7 +25,7 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 
 from .moments import gram
-from .shapes import POSITIVE, Array, Indices, Within
+from .shapes import POSITIVE, Array, Indices, Kind, Within
 
 RANK_TOLERANCE = 1e-10
 """|λ| up to this share of the largest |λ| counts as zero."""
@@ -217,8 +217,11 @@ def powered(D: Array, power: float) -> Array:
 
 
 @dataclass(frozen=True)
-class LandmarkCentre:
-    """The centre of the landmarks, as the origin of similarities computed from dissimilarities.
+class Conversion:
+    """The map from values of the measure to similarities to the landmarks.
+
+    Values are divided by `unit`. A dissimilarity is raised to `power`, squared, and centred on the
+    landmarks:
 
     s(x, l) = −½ (d²(x, l) − mean_l' d²(x, l') − mean_l' d²(l', l) + mean d²(L, L))
 
@@ -229,30 +232,55 @@ class LandmarkCentre:
     Examples
     --------
     >>> import numpy as np
-    >>> from krein.core.space import LandmarkCentre
-    >>> centre = LandmarkCentre.of(np.array([[0.0, 2.0], [2.0, 0.0]]))
-    >>> centre.similarities(np.array([[1.0, 3.0]]))
+    >>> from krein.core.space import Conversion
+    >>> conversion = Conversion.of(np.array([[0.0, 2.0], [2.0, 0.0]]), "dissimilarity")
+    >>> conversion.similarities(np.array([[1.0, 3.0]]))
     array([[ 2., -2.]])
     """
 
-    column_means: Annotated[Array, "m"]  # mean_l' d²(l', l)
-    grand_mean: float
+    column_means: Annotated[Array, "m"] | None = None
+    """mean_l' d²(l', l); None for a similarity."""
     row_means: bool = True  # whether the mean of an object's row is removed
+    power: Power = 1.0  # of a dissimilarity: 1, 1/2 or 1/4
+    unit: Annotated[float, POSITIVE] = 1.0
 
     @classmethod
-    def of(cls, D: Array) -> LandmarkCentre:
-        """Return the centre from the dissimilarities D (m, m) of the landmarks. O(m²)."""
-        column_means = (D**2).mean(axis=0)
-        return cls(column_means, float(column_means.mean()))
+    def of(
+        cls,
+        values: Array,
+        kind: Kind,
+        *,
+        power: float = 1.0,
+        unit: float = 1.0,
+        row_means: bool = True,
+    ) -> Conversion:
+        """Return the conversion from the values (m, m) between the landmarks. O(m²)."""
+        if kind == "similarity":
+            return cls(None, row_means, power, unit)
+        found = cls(np.empty(0), row_means, power, unit)
+        return replace(found, column_means=(found.raised(values) ** 2).mean(axis=0))
 
-    def similarities(self, D: Array) -> Array:
-        """Return similarities (n, m) from dissimilarities D (n, m) to the landmarks. O(n·m)."""
-        S = np.square(D)
+    @property
+    def kind(self) -> Kind:
+        """The kind of the values."""
+        return "similarity" if self.column_means is None else "dissimilarity"
+
+    def raised(self, values: Array) -> Array:
+        """Return values divided by the unit and raised to the power, but not squared yet."""
+        values = values if self.unit == 1 else values / self.unit
+        return values if self.column_means is None else powered(values, self.power)
+
+    def similarities(self, values: Array) -> Array:
+        """Return similarities (n, m) from values of the measure (n, m). O(n·m)."""
+        values = self.raised(values)
+        if self.column_means is None:
+            return values
+        S = np.square(values)
         if self.row_means:
             S -= S.mean(axis=1, keepdims=True)
         S -= self.column_means
         if self.row_means:
-            S += self.grand_mean
+            S += self.column_means.mean()
         S *= -0.5
         return S
 
@@ -585,34 +613,11 @@ Eigenvalues smaller than `RANK_TOLERANCE` times the level are dropped, and with 
 
 
 @dataclass(frozen=True)
-class Conversion:
-    """The map from values of the measure to similarities to the landmarks.
-
-    Values are divided by `unit`; a dissimilarity is raised to `power`, squared and centred.
-    """
-
-    centre: LandmarkCentre | None  # None for a similarity
-    power: Power = 1.0
-    unit: Annotated[float, POSITIVE] = 1.0
-
-    def similarities(self, values: Array) -> Array:
-        """Return similarities (n, m) from values of the measure (n, m). O(n·m)."""
-        values = self.raised(values)
-        return values if self.centre is None else self.centre.similarities(values)
-
-    def raised(self, values: Array) -> Array:
-        """Return values divided by the unit and raised to the power, but not squared yet."""
-        values = values if self.unit == 1 else values / self.unit
-        return values if self.centre is None else powered(values, self.power)
-
-
-@dataclass(frozen=True)
 class LandmarkSpace:
     """The coordinates that m landmarks span, for similarities and dissimilarities.
 
-    A dissimilarity is first raised to `power`, squared and centred on the landmarks. The same map
-    serves training objects and new ones: m values in, r coordinates out. All values are divided by
-    `unit`, which is 1 unless they are beyond 10^±50.
+    Values are converted to similarities, and these to coordinates: m values in, r coordinates out,
+    by the same map for training objects and new ones.
 
     Examples
     --------
@@ -627,16 +632,14 @@ class LandmarkSpace:
 
     landmark_values: Annotated[Array, "m m"]  # of the measure between the landmarks, unscaled
     basis: LandmarkBasis
-    centre: LandmarkCentre | None  # None for a similarity
+    conversion: Conversion
     rank: Annotated[int, Within(1, 2**53)] | None = None  # the largest number of coordinates
-    power: Power = 1.0  # of a dissimilarity: 1, 1/2 or 1/4
-    unit: Annotated[float, POSITIVE] = 1.0
 
     @classmethod
     def of(
         cls,
         landmark_values: Array,
-        kind: Literal["similarity", "dissimilarity"],
+        kind: Kind,
         *,
         tol: float = RANK_TOLERANCE,
         rank: int | None = None,
@@ -648,16 +651,11 @@ class LandmarkSpace:
 
         A dissimilarity is centred on the landmarks, or without `row_means`, on all objects.
         """
-        values = landmark_values if unit == 1 else landmark_values / unit
-        if kind == "similarity":
-            basis = landmark_basis(values, tol=tol, rank=rank)
-            return cls(landmark_values, basis, None, rank, power, unit)
-        values = powered(values, power)
-        own = LandmarkCentre.of(values)
-        basis = landmark_basis(own.similarities(values), tol=tol, rank=rank)
-        if not row_means:
-            basis = with_row_mean(basis, values**2, tol)
-        return cls(landmark_values, basis, replace(own, row_means=row_means), rank, power, unit)
+        own = Conversion.of(landmark_values, kind, power=power, unit=unit)
+        basis = landmark_basis(own.similarities(landmark_values), tol=tol, rank=rank)
+        if kind == "dissimilarity" and not row_means:
+            basis = with_row_mean(basis, own.raised(landmark_values) ** 2, tol)
+        return cls(landmark_values, basis, replace(own, row_means=row_means), rank)
 
     def with_power(self, power: float) -> LandmarkSpace:
         """Return the space of the same landmarks with dissimilarities raised to `power`. O(m³)."""
@@ -667,24 +665,25 @@ class LandmarkSpace:
 
     def _of(self, values: Array, power: float) -> LandmarkSpace:
         """Return a space with the same settings."""
+        how = self.conversion
         return LandmarkSpace.of(
             values,
             self.kind,
             rank=self.rank,
             power=power,
-            unit=self.unit,
-            row_means=self.centre is None or self.centre.row_means,
+            unit=how.unit,
+            row_means=how.row_means,
         )
 
     @property
-    def kind(self) -> Literal["similarity", "dissimilarity"]:
+    def kind(self) -> Kind:
         """The kind of the values."""
-        return "similarity" if self.centre is None else "dissimilarity"
+        return self.conversion.kind
 
     @property
-    def conversion(self) -> Conversion:
-        """The map from values to similarities."""
-        return Conversion(self.centre, self.power, self.unit)
+    def power(self) -> float:
+        """The power that a dissimilarity is raised to before it is squared."""
+        return self.conversion.power
 
     @property
     def signs(self) -> Array:

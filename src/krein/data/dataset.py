@@ -16,8 +16,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial, reduce
-from operator import add
-from typing import Any, Generic, Self, TypeVar
+from operator import add, attrgetter
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from ..compare.pairs import (
     with_known,
 )
 from ..core.moments import ClassMoments, ordered_sum
-from ..core.pcvm.rows import Features
+from ..core.pcvm.rows import Rows
 from ..core.shapes import Array, Indices, Mask
 from ..measures import Measure, PairError, RefusedObject
 from ..measures.base import NUCLEOTIDE_SHARE, NUCLEOTIDES, Objects, is_missing, take
@@ -206,7 +206,6 @@ def log_sizes(measure: Measure, objects: Any) -> Array | None:
 # -------------------------------------------------------------------------------------------------
 
 Value = TypeVar("Value")
-Other = TypeVar("Other")
 
 
 def where_picked(chunk: Chunk, places: Indices, i: int) -> str:
@@ -363,20 +362,10 @@ def _refused(measure: Measure, objects: Any, error: Exception) -> tuple[int | No
     return None, error
 
 
-@dataclass(frozen=True)
-class Counted(Generic[Value]):
-    """A value and its cost: pairs compared, values read from a cache. Tasks return this."""
+Costed = tuple[Value, Counter]
+"""A value, and the comparisons that it has cost. Tasks return this."""
 
-    value: Value
-    compared: int
-    reused: int = 0
-
-    def holding(self, value: Other) -> Counted[Other]:
-        """Return another value with the same cost."""
-        return Counted(value, self.compared, self.reused)
-
-
-Term = Callable[[Chunk], Counted[Value]]
+Term = Callable[[Chunk], Costed[Value]]
 """Computes the term of one block in a pass over all objects."""
 
 Add = Callable[[Value, Value], Value]
@@ -385,9 +374,10 @@ Predict = Callable[[Chunk], NDArray[Any]]
 """Computes one result, or a row of results, for each object of a chunk."""
 
 
-def add_counted(add: Add[Value], a: Counted[Value], b: Counted[Value]) -> Counted[Value]:
+def add_costed(add: Add[Value], a: Costed[Value], b: Costed[Value]) -> Costed[Value]:
     """Return a + b, using `add` for the values."""
-    return Counted(add(a.value, b.value), a.compared + b.compared, a.reused + b.reused)
+    (one, cost), (other, more) = a, b
+    return add(one, other), Counter(cost.compared + more.compared, cost.reused + more.reused)
 
 
 @dataclass
@@ -416,7 +406,7 @@ class LandmarkColumns:
     def __len__(self) -> int:
         return len(self.indices)
 
-    def values(self, chunk: Chunk, places: Indices | None = None) -> Counted[Array]:
+    def values(self, chunk: Chunk, places: Indices | None = None) -> Costed[Array]:
         """Return the values of the chunk to the landmarks; an error names the object.
 
         With `places`, return only those of the objects at these positions.
@@ -436,7 +426,7 @@ class LandmarkColumns:
 
         return self._counted(chunk, compare, "landmark")
 
-    def each(self, chunk: Chunk, places: Indices, columns: Indices) -> Counted[Array]:
+    def each(self, chunk: Chunk, places: Indices, columns: Indices) -> Costed[Array]:
         """Return the values (n, k) of the objects at `places` of the chunk, each with its own k."""
         return self._counted(
             chunk, lambda pairs: compare_each(pairs, places, columns), "known object"
@@ -444,7 +434,7 @@ class LandmarkColumns:
 
     def _counted(
         self, chunk: Chunk, compare: Callable[[Pairs], Array], column: str
-    ) -> Counted[Array]:
+    ) -> Costed[Array]:
         """Return the values that `compare` takes from the pairs of a chunk with the landmarks.
 
         An error for a pair that cannot be compared names both objects.
@@ -473,7 +463,7 @@ class LandmarkColumns:
             i, j = error.row, error.col
             where = f"{chunk.where(i)}, with {column} {j} (object {self.indices[j]})"
             raise ObjectError(where, error.reason, chunk.start + i) from error
-        return Counted(values, pairs.counter.compared, pairs.counter.reused)
+        return values, pairs.counter
 
 
 def joined(parts: Sequence[Any]) -> Any:
@@ -512,12 +502,11 @@ def aligned(item: Any) -> Any:
     """Return contiguous, aligned arrays; anything else unchanged.
 
     An array from a message may start at any byte, and BLAS then rounds differently. Also handles
-    dataclasses and lists of arrays, such as the sums of a pass.
+    dataclasses, tuples and lists of arrays, such as the sums of a pass.
     """
     if isinstance(item, np.ndarray):
         return item if item.dtype == object else np.require(item, requirements=["C", "A"])
-    some = item if type(item) is tuple else item[:1] if type(item) is list else ()
-    if any(isinstance(part, np.ndarray) for part in some):
+    if type(item) is tuple or (type(item) is list and isinstance(next(iter(item), 0), np.ndarray)):
         return type(item)(aligned(part) for part in item)
     if is_dataclass(item) and not isinstance(item, type):
         old = {part.name: getattr(item, part.name) for part in fields(item) if part.init}
@@ -638,7 +627,7 @@ class Dataset(ABC):
     @abstractmethod
     def keep(
         self, term: Term[FeatureBlock], width: int, block_rows: int, counter: Counter
-    ) -> tuple[Features, ClassMoments]:
+    ) -> tuple[Rows, ClassMoments]:
         """Keep the values (N, `width`) of all blocks where later passes are fast.
 
         Also returns the sum of the moments. Comparisons are added to the counter.
@@ -700,6 +689,17 @@ class Dataset(ABC):
         draw = partial(_draw, seed, known.classes, share)
         drawn = np.concatenate(list(self.map(draw, objects=False)))
         return self.take(drawn if among is None else drawn[among[drawn]], measure)
+
+    def decided(self, measure: Measure) -> Self:
+        """Compare by this measure, with parameters that depend on the first objects."""
+        if measure.undecided():
+            try:
+                measure = measure.decide(next(iter(self.map(attrgetter("objects")))))
+            except BaseException:
+                self.close()
+                raise
+        self.measure = measure
+        return self
 
     def close(self) -> None:  # noqa: B027 - most have nothing to release
         """Release open files and connections."""
@@ -895,10 +895,10 @@ class Local(Dataset):
         """Yield `term(block)` over all blocks in order, from several threads."""
         total = self.survey().n_objects * n_pairs
         with progress(total, "comparing", self.verbose) as shown:
-            for part in in_order(term, self.chunks(block_rows), self.workers):
+            for value, cost in in_order(term, self.chunks(block_rows), self.workers):
                 shown.advance(block_rows * n_pairs)
-                counter.add(part.compared, part.reused)
-                yield part.value
+                counter.include(cost)
+                yield value
 
 
 # -------------------------------------------------------------------------------------------------

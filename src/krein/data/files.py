@@ -1,8 +1,7 @@
 """Objects in files, read in chunks as often as needed, and features kept outside memory.
 
 While a chunk is read, threads compare earlier ones. Values that a fit needs for several passes are
-written to a temporary file. `StoredFeatures` and `StoredRows` are shared with features that stay
-on a cluster.
+written to a temporary file. `StoredRows` is what such rows share with those that stay on a cluster.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from dataclasses import dataclass
 from functools import partial
 from operator import add as plus
 from queue import SimpleQueue
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Array, Counter, Indices, Progress, in_order, progress
+from ..compare.pairs import Counter, Progress, in_order, progress
 from ..core.moments import ClassMoments, OrderedSum, ordered_sum
 from ..core.pcvm.rows import (
     BasisFunction,
@@ -39,6 +38,7 @@ from ..core.pcvm.rows import (
     sums,
 )
 from ..core.pcvm.rows import Term as RowTerm
+from ..core.shapes import Array, Indices
 from ..measures import Measure
 from .dataset import (
     Chunk,
@@ -67,9 +67,11 @@ ROWS_BETWEEN_RELEASES = 512
 
 def keep_in_file(
     self: Local, term: Term[FeatureBlock], width: int, block_rows: int, counter: Counter
-) -> tuple[FeatureFile, ClassMoments]:
+) -> tuple[FileRows, ClassMoments]:
     """Write the values to a file of N·width doubles, which is deleted after the fit."""
-    kept = FeatureFile((self.survey().n_objects, width), self.workers, self.folder)
+    found = self.survey()
+    shape = found.n_objects, width
+    kept = FileRows(shape, len(found.classes), self.workers, self.folder)
     moments: OrderedSum[ClassMoments] = OrderedSum(plus)
     try:
         for block in self.each(term, block_rows, width, counter):
@@ -162,7 +164,7 @@ def release_pages(array: Any) -> None:
 
 
 # -------------------------------------------------------------------------------------------------
-# Features outside memory, in a file or on a cluster, for the passes of one fit.
+# Rows outside memory, in a file or on a cluster, for the passes of one fit.
 # -------------------------------------------------------------------------------------------------
 
 
@@ -172,7 +174,7 @@ class BlockMaker:
 
     function: BasisFunction
     mean: Array | None  # None if there is nothing to subtract
-    recode: Labels
+    recode: Labels | None  # None for the classes themselves
 
     def features(self, values: Array, out: Array | None = None) -> Array:
         """Return the features of these values, in `out` if it is given, which may be `values`."""
@@ -186,49 +188,86 @@ class BlockMaker:
     ) -> Block:
         """Return the block of these values, class codes and weights."""
         s = 1.0 if weights is None else weights
-        return Block(self.features(values, out), self.recode[codes], s)
+        return Block(self.features(values, out), recoded(codes, self.recode), s)
 
 
-class StoredFeatures(ABC):
-    """Features (N, r), the mean subtracted from the rows, class codes and weights.
+def recoded(codes: NDArray[Any], recode: Labels | None) -> Labels:
+    """Return the classes of one problem; without `recode`, the codes themselves."""
+    return codes.astype(np.intp) if recode is None else recode[codes]
+
+
+class StoredRows(Rows, ABC):
+    """Rows whose features are stored elsewhere. Classes are computed when needed.
 
     The stored numbers are either values of the measure, whose basis function is applied on reading,
     or the features themselves, which is faster for a hundred passes.
     """
 
+    labels: RowLabels
     function: BasisFunction = "similarity"
-    state: Literal["values", "features", "replaced"] = "values"
-    """What is stored: values, features, or, for the values, that features have replaced them."""
+    recode: Labels | None = None
     shown = Progress()
     """The progress bar that counts passes over the rows."""
 
-    labels: RowLabels
-
-    def __init__(self, shape: tuple[int, int]) -> None:
-        self.shape, self.mean = shape, np.zeros(shape[1])
+    def __init__(self, shape: tuple[int, int], n_classes: int) -> None:
+        self.shape, self.n_classes, self.mean = shape, n_classes, np.zeros(shape[1])
+        self.block_rows = rows_per_block(shape[1])
+        self.replaced: list[Array] = []
+        """For all views of the storage: the mean of the features that have replaced the values."""
         self._bar = ExitStack()
 
-    @abstractmethod
-    def rows(self, recode: Labels, n_classes: int) -> Rows:
-        """Return the rows of one problem, in which class c is class recode[c]."""
+    @property
+    def y(self) -> Labels:  # type: ignore[override]
+        """Class of each row: 8 bytes each."""
+        return recoded(self.labels[0], self.recode)
 
-    @abstractmethod
-    def replace_values(self, maker: BlockMaker) -> None:
-        """Replace the values by their features."""
+    @property
+    def weight(self) -> Array | None:  # type: ignore[override]
+        """Weight of each row."""
+        return self.labels[1]
+
+    def recoded(self, recode: Labels, n_classes: int) -> Self:
+        """Return the rows of the problem in which class c is class recode[c]."""
+        found = copy(self)
+        found.recode = recode if self.recode is None else recode[self.recode]
+        found.n_classes = n_classes
+        return found
 
     def under(self, function: BasisFunction, *, keep: bool = True) -> Self:
-        """Return a centred function of these features. One pass; nothing is copied.
+        """Return a centred function of these values. One pass; nothing is copied.
 
         Unless `keep`, a second pass overwrites the values with it, which makes later passes faster.
         """
         found = copy(self)
         found.function = function
-        every_class_alike = np.zeros(2**16, dtype=np.intp)
-        found.mean = mean_features(found.rows(every_class_alike, 1))
+        found.mean = mean_features(found)
         if not keep:
-            found.replace_values(BlockMaker(function, found.mean, every_class_alike))
-            found.state, self.state = "features", "replaced"
+            found.replace_values()
+            self.replaced.append(found.mean)
         return found
+
+    @abstractmethod
+    def replace_values(self) -> None:
+        """Replace the values by their features."""
+
+    def total(self, term: RowTerm) -> tuple[Array, ...]:
+        """Return Σ term(block) over all blocks, in the fixed order, and count the pass."""
+        found = self.sum(term)
+        self.shown.advance(1)
+        return tuple(found)
+
+    @abstractmethod
+    def sum(self, term: RowTerm) -> list[Array]:
+        """Return Σ term(block) over all blocks, in the fixed order."""
+
+    @property
+    def maker(self) -> BlockMaker:
+        """The recipe for the blocks of these rows."""
+        if not self.replaced:
+            return BlockMaker(self.function, self.mean, self.recode)
+        if self.replaced[0] is not self.mean:
+            raise RuntimeError("these values have been replaced by their features")
+        return BlockMaker("similarity", None, self.recode)
 
     def watch(self, verbose: int | None) -> None:
         """Show the number of passes on a progress bar until `close`."""
@@ -239,55 +278,22 @@ class StoredFeatures(ABC):
         self._bar.close()
 
 
-class StoredRows(Rows, ABC):
-    """Rows of stored features. Classes and weights are computed when needed."""
-
-    def __init__(self, kept: StoredFeatures, recode: Labels, n_classes: int) -> None:
-        self.kept, self.recode, self.n_classes = kept, recode, n_classes
-        self.shape = kept.shape
-        self.block_rows = rows_per_block(kept.shape[1])
-
-    @property
-    def y(self) -> Labels:  # type: ignore[override]
-        """Class of each row: 8 bytes each."""
-        return self.recode[self.kept.labels[0]]
-
-    @property
-    def weight(self) -> Array | None:  # type: ignore[override]
-        """Weight of each row."""
-        return self.kept.labels[1]
-
-    def total(self, term: RowTerm) -> tuple[Array, ...]:
-        """Return Σ term(block) over all blocks, in the fixed order, and count the pass."""
-        found = self.sum(term)
-        self.kept.shown.advance(1)
-        return tuple(found)
-
-    @abstractmethod
-    def sum(self, term: RowTerm) -> list[Array]:
-        """Return Σ term(block) over all blocks, in the fixed order."""
-
-    @property
-    def maker(self) -> BlockMaker:
-        """The recipe for the blocks of these rows."""
-        kept = self.kept
-        if kept.state == "replaced":
-            raise RuntimeError("these values have been replaced by their features")
-        if kept.state == "features":
-            return BlockMaker("similarity", None, self.recode)
-        return BlockMaker(kept.function, kept.mean, self.recode)
-
-
-class FeatureFile(StoredFeatures):
+class FileRows(StoredRows):
     """Features (N, r) as doubles on disk, class codes (N,) in memory, one or two bytes each.
+
+    They are read block by block, once per pass, from several threads.
 
     The file has no name, so its space is freed however the process ends.
     """
 
     def __init__(
-        self, shape: tuple[int, int], workers: int, folder: str | os.PathLike[str] | None = None
+        self,
+        shape: tuple[int, int],
+        n_classes: int,
+        workers: int,
+        folder: str | os.PathLike[str] | None = None,
     ) -> None:
-        super().__init__(shape)
+        super().__init__(shape, n_classes)
         self.workers = workers
         place = os.fspath(folder) if folder is not None else tempfile.gettempdir()
         os.makedirs(place, exist_ok=True)
@@ -318,10 +324,6 @@ class FeatureFile(StoredFeatures):
                 f"the file has changed in the meantime"
             )
 
-    def rows(self, recode: Labels, n_classes: int) -> FileRows:
-        """Return the rows of one problem."""
-        return FileRows(self, recode, n_classes)
-
     def read(self, start: int, stop: int, out: Array | None = None) -> Array:
         """Return the stored numbers of some rows, in `out` if it is given and large enough.
 
@@ -333,10 +335,9 @@ class FeatureFile(StoredFeatures):
             raise OSError("the file of features ends too early")
         return F
 
-    def replace_values(self, maker: BlockMaker) -> None:
+    def replace_values(self) -> None:
         """Overwrite the values with their features, from several threads."""
-        N, r = self.shape
-        size = rows_per_block(r)
+        (N, r), size, maker = self.shape, self.block_rows, self.maker
 
         def one(start: int) -> None:
             F = self.read(start, min(start + size, N))
@@ -366,25 +367,19 @@ class FeatureFile(StoredFeatures):
             self._file.seek(offset)
             return int(self._file.write(data))
 
-
-class FileRows(StoredRows):
-    """Rows whose features are read block by block, once per pass, from several threads."""
-
-    kept: FeatureFile
-
     def __iter__(self) -> Iterator[Block]:
         return map(self._block, range(0, self.shape[0], self.block_rows))
 
     def features(self, rows: Labels) -> Array:
         """Return the features of these rows."""
-        found = np.concatenate([self.kept.read(i, i + 1) for i in rows.tolist()])
+        found = np.concatenate([self.read(i, i + 1) for i in rows.tolist()])
         return self.maker.features(found)
 
     def sum(self, term: RowTerm) -> list[Array]:
         """Return Σ term(block), read from several threads."""
         # allocating fresh memory for every block would take longer than the pass
         room: SimpleQueue[Array] = SimpleQueue()
-        for _ in range(self.kept.workers):
+        for _ in range(self.workers):
             room.put(np.empty((self.block_rows, self.shape[1])))
 
         def one(start: int) -> list[Array]:
@@ -394,12 +389,12 @@ class FileRows(StoredRows):
             finally:
                 room.put(buffer)
 
-        parts = in_order(one, range(0, self.shape[0], self.block_rows), self.kept.workers)
+        parts = in_order(one, range(0, self.shape[0], self.block_rows), self.workers)
         return ordered_sum(parts, add_sums)
 
     def _block(self, start: int, buffer: Array | None = None) -> Block:
         stop = min(start + self.block_rows, self.shape[0])
-        values = self.kept.read(start, stop, buffer)
-        codes, weights = self.kept.labels
+        values = self.read(start, stop, buffer)
+        codes, weights = self.labels
         weights = None if weights is None else weights[start:stop]
         return self.maker(values, codes[start:stop], weights, out=values)

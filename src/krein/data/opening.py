@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from operator import add as plus
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Array, Counter, Indices, count_workers, in_order, try_symmetry
+from ..compare.pairs import Counter, count_workers, in_order, try_symmetry
 from ..core.moments import ClassMoments, OrderedSum
-from ..core.pcvm.rows import Features, FeaturesInMemory
+from ..core.pcvm.rows import Rows
+from ..core.shapes import Array, Indices
 from ..measures import Measure
 from ..measures.base import checked_objects, excerpt, refuse_unordered
 from .dask import DaskCollection, map_lazily
@@ -74,7 +74,7 @@ class Memory(Local):
 
     def keep(
         self, term: Term[FeatureBlock], width: int, block_rows: int, counter: Counter
-    ) -> tuple[Features, ClassMoments]:
+    ) -> tuple[Rows, ClassMoments]:
         """Keep the values in one array."""
         F = np.empty((len(self), width))
         moments: OrderedSum[ClassMoments] = OrderedSum(plus)
@@ -85,10 +85,11 @@ class Memory(Local):
             labels.append((block.codes, block.weights))
             moments.push(block.moments)
         codes, weights = join_labels(labels)
-        result = 8 * len(self.survey().classes) * width**2  # one per worker may wait
+        C = len(self.survey().classes)
+        result = 8 * C * width**2  # one per worker may wait
         workers = max(1, min(self.workers, RESULT_BYTES // result))
         each = map if F.nbytes < SHARED_BYTES else partial(in_order, workers=workers)
-        return FeaturesInMemory(F, codes.astype(np.intp), weights, each), moments.result()
+        return Rows(F, codes, weights, n_classes=C, each=each), moments.result()
 
     def take(self, indices: Indices, measure: Measure) -> Sample:
         """Return the objects at these positions; if these are all objects, nothing is copied."""
@@ -165,7 +166,7 @@ def open_data(
     """
     if is_dask(X):
         X = _in_columns(X, measure)
-        return _decided(DaskCollection(X, y, sample_weight, verbose=verbose), measure)
+        return DaskCollection(X, y, sample_weight, verbose=verbose).decided(measure)
     options: dict[str, Any] = {
         "labels": y,
         "weights": sample_weight,
@@ -173,10 +174,10 @@ def open_data(
         "verbose": verbose,
     }
     if _mapped(X, measure):
-        return _decided(MappedFile(X, measure=measure, folder=cache, **options), measure)
+        return MappedFile(X, measure=measure, folder=cache, **options).decided(measure)
     if not in_memory(X, measure):
         file = SourceFile(as_source(X, measure), measure=measure, folder=cache, **options)
-        return _read_whole(file) or _decided(file, measure)
+        return _read_whole(file) or file.decided(measure)
     refuse_unordered(X)  # before the measure looks at the objects
     measure = measure.decide(X)
     objects = checked_objects(measure, X)
@@ -185,18 +186,6 @@ def open_data(
     objects = measure.among(objects, everyone, everyone, len(objects))
     objects, compared = try_symmetry(measure, objects, symmetrize, cache)
     return Memory(objects, measure=measure, check_comparisons=compared, **options)
-
-
-def _decided(data: Dataset, measure: Measure) -> Dataset:
-    """Determine undecided parameters of the measure from the first objects of a data set."""
-    if measure.undecided():
-        try:
-            measure = measure.decide(next(iter(data.map(attrgetter("objects")))))
-        except BaseException:
-            data.close()
-            raise
-    data.measure = measure
-    return data
 
 
 def _in_columns(X: Any, measure: Measure) -> Any:

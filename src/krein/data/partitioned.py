@@ -15,9 +15,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from operator import add as plus
 from typing import Any, NoReturn, Protocol
@@ -25,30 +24,31 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Array, Counter, Indices, Pairs, limit_blas_threads, progress
+from ..compare.pairs import Counter, Pairs, limit_blas_threads, progress
 from ..core.moments import FAN, ClassMoments, OrderedSum, ordered_sum
-from ..core.pcvm.rows import Block, Features, Labels, Rows, add_sums, rows_per_block, sums
+from ..core.pcvm.rows import Block, Labels, Rows, add_sums, rows_per_block, sums
 from ..core.pcvm.rows import Term as RowTerm
+from ..core.shapes import Array, Indices
 from ..measures import Measure, take
 from ..measures.base import Objects
 from .dataset import (
     Add,
     Chunk,
-    Counted,
+    Costed,
     Dataset,
     FeatureBlock,
     ObjectError,
     RowLabels,
     Term,
     Value,
-    add_counted,
+    add_costed,
     aligned,
     join_labels,
     joined,
     where_in_runs,
     where_numbered,
 )
-from .files import BlockMaker, StoredFeatures, StoredRows
+from .files import BlockMaker, StoredRows
 
 Task = Any
 """A present or future result that an engine stores and accepts as an argument of other tasks."""
@@ -322,28 +322,26 @@ def count_objects(part: Any) -> int:
 
 def sum_blocks(term: Term[Value], block_rows: int, add: Add[Value], chunk: Chunk) -> Any:
     """Return the sum of a term over the blocks of a chunk."""
-    return ordered_sum(map(term, chunk.blocks(block_rows)), partial(add_counted, add))
+    return ordered_sum(map(term, chunk.blocks(block_rows)), partial(add_costed, add))
 
 
-def join_blocks(term: Term[FeatureBlock], block_rows: int, chunk: Chunk) -> Counted[FeatureBlock]:
+def join_blocks(term: Term[FeatureBlock], block_rows: int, chunk: Chunk) -> Costed[FeatureBlock]:
     """Return the values of a chunk, compared block by block, with their moments."""
-    found = [term(block) for block in chunk.blocks(block_rows)]
-    blocks = [part.value for part in found]
+    blocks, total = [], Counter()
+    for block, cost in map(term, chunk.blocks(block_rows)):
+        blocks.append(block)
+        total.include(cost)
     codes, weights = join_labels([(block.codes, block.weights) for block in blocks])
     F = np.concatenate([block.F for block in blocks])
     moments = ordered_sum((block.moments for block in blocks), plus)
-    return Counted(
-        FeatureBlock(F, codes, weights, moments),
-        sum(part.compared for part in found),
-        sum(part.reused for part in found),
-    )
+    return FeatureBlock(F, codes, weights, moments), total
 
 
-def time_term(term: Term[Any], chunk: Chunk) -> Counted[float]:
+def time_term(term: Term[Any], chunk: Chunk) -> Costed[float]:
     """Return the number of seconds that a term takes per object of a chunk."""
     start = time.perf_counter()
-    found = term(chunk)
-    return found.holding((time.perf_counter() - start) / len(chunk))
+    _, cost = term(chunk)
+    return (time.perf_counter() - start) / len(chunk), cost
 
 
 def compare_objects(
@@ -370,50 +368,44 @@ def tree_sum(engine: Engine, tasks: Sequence[Task], add: Add[Any]) -> Any:
 
 
 # -------------------------------------------------------------------------------------------------
-# Features that stay with an engine: a pass sends vectors of basis length and gets sums back.
+# Rows that stay with an engine: a pass sends vectors of basis length and gets sums back.
 # -------------------------------------------------------------------------------------------------
 
 
-class EngineFeatures(StoredFeatures):
-    """Blocks of `step` rows each, kept on the workers that computed them."""
+class EngineRows(StoredRows):
+    """Blocks of `step` rows each, kept on the workers that computed them.
+
+    Only the few features that `thinned` fetches leave them.
+    """
 
     def __init__(
-        self, engine: Engine, blocks: list[Task], step: int, shape: tuple[int, int]
+        self,
+        engine: Engine,
+        blocks: list[Task],
+        step: int,
+        shape: tuple[int, int],
+        n_classes: int,
     ) -> None:
-        super().__init__(shape)
+        super().__init__(shape, n_classes)
         self.engine, self.blocks, self.step = engine, blocks, step
+        tasks = engine.submit(block_labels, [(block,) for block in blocks])
+        self.labels = join_labels(engine.gather(tasks))
 
-    def rows(self, recode: Labels, n_classes: int) -> EngineRows:
-        """Return the rows of one problem."""
-        return EngineRows(self, recode, n_classes)
-
-    @cached_property
-    def labels(self) -> RowLabels:  # type: ignore[override]
-        """Class codes and weights of all rows, fetched on first use."""
-        tasks = self.engine.submit(block_labels, [(block,) for block in self.blocks])
-        return join_labels(self.engine.gather(tasks))
-
-    def replace_values(self, maker: BlockMaker) -> None:
+    def replace_values(self) -> None:
         """Have workers compute the features of each block and drop its values.
 
         At most one block per thread exists twice.
         """
-        shared = self.engine.broadcast(maker)
-        # change the list in place: `under` shares it, so closing the values closes the features
+        shared = self.engine.broadcast(self.maker)
+        # change the list in place: all views share it, so closing the values closes the features
         self.blocks[:] = self.engine.submit(
             make_features, [(block, shared) for block in self.blocks], beside=list(self.blocks)
         )
 
     def close(self) -> None:
-        """Release the blocks on the workers, including those shared through `under`."""
+        """Release the blocks on the workers, for all views of them."""
         self.blocks.clear()
         super().close()
-
-
-class EngineRows(StoredRows):
-    """Rows whose features stay on the engine, except for the few that `thinned` fetches."""
-
-    kept: EngineFeatures
 
     def __iter__(self) -> Iterator[Block]:
         raise TypeError("rows on a cluster are summed there: use total")
@@ -427,7 +419,7 @@ class EngineRows(StoredRows):
 
     def features(self, rows: Labels) -> Array:
         """Return the features of these rows, given in ascending order."""
-        step, blocks, engine = self.kept.step, self.kept.blocks, self.kept.engine
+        step, blocks, engine = self.step, self.blocks, self.engine
         edges = np.searchsorted(rows, np.arange(0, len(blocks) + 1) * step)
         wanted = [rows[a:b] - i * step for i, (a, b) in enumerate(pairwise(edges))]
         found = engine.submit(block_rows_at, list(zip(blocks, wanted, strict=True)))
@@ -435,9 +427,9 @@ class EngineRows(StoredRows):
 
     def sum(self, term: RowTerm) -> list[Array]:
         """Return Σ term(block), computed where each block is stored and merged as a tree."""
-        engine = self.kept.engine
+        engine = self.engine
         shared = engine.broadcast((term, self.maker, self.block_rows))
-        leaves = engine.submit(sum_block, [(block, shared) for block in self.kept.blocks])
+        leaves = engine.submit(sum_block, [(block, shared) for block in self.blocks])
         total: list[Array] = tree_sum(engine, leaves, add_sums)
         return total
 
@@ -445,10 +437,11 @@ class EngineRows(StoredRows):
 # Dask's dashboard shows these functions by name, too
 
 
-def sum_block(kept: Counted[FeatureBlock], shared: tuple[RowTerm, BlockMaker, int]) -> list[Array]:
+def sum_block(kept: Costed[FeatureBlock], shared: tuple[RowTerm, BlockMaker, int]) -> list[Array]:
     """Return the sum of a pass over one kept part: a term, how blocks are made, their size."""
     term, maker, block_rows = shared
-    values, codes, weights = aligned(kept.value.F), kept.value.codes, aligned(kept.value.weights)
+    block, _ = kept
+    values, codes, weights = aligned(block.F), block.codes, aligned(block.weights)
     # allocating fresh memory for every block would take longer than the pass
     room = np.empty((min(block_rows, len(values)), values.shape[1]))
 
@@ -461,24 +454,28 @@ def sum_block(kept: Counted[FeatureBlock], shared: tuple[RowTerm, BlockMaker, in
         return ordered_sum(map(one, range(0, len(values), block_rows)), add_sums)
 
 
-def make_features(kept: Counted[FeatureBlock], maker: BlockMaker) -> Counted[FeatureBlock]:
+def make_features(kept: Costed[FeatureBlock], maker: BlockMaker) -> Costed[FeatureBlock]:
     """Return the features of one kept part, computed from its values."""
-    return kept.holding(replace(kept.value, F=maker.features(aligned(kept.value.F))))
+    block, cost = kept
+    return replace(block, F=maker.features(aligned(block.F))), cost
 
 
-def block_moments(kept: Counted[FeatureBlock]) -> Counted[ClassMoments]:
+def block_moments(kept: Costed[FeatureBlock]) -> Costed[ClassMoments]:
     """Return the moments of one kept part."""
-    return kept.holding(kept.value.moments)
+    block, cost = kept
+    return block.moments, cost
 
 
-def block_labels(kept: Counted[FeatureBlock]) -> RowLabels:
+def block_labels(kept: Costed[FeatureBlock]) -> RowLabels:
     """Return the class codes and the weights of one kept part."""
-    return kept.value.codes, kept.value.weights
+    block, _ = kept
+    return block.codes, block.weights
 
 
-def block_rows_at(kept: Counted[FeatureBlock], places: Labels) -> Array:
+def block_rows_at(kept: Costed[FeatureBlock], places: Labels) -> Array:
     """Return some rows of one kept part."""
-    return kept.value.F[places]
+    F: Array = kept[0].F[places]
+    return F
 
 
 # -------------------------------------------------------------------------------------------------
@@ -596,24 +593,24 @@ class Partitioned(Dataset):
         seconds = self._pilot(term, counter)
         cuts = self.cuts(rows_per_task(N, seconds, block_rows, n_parts, self.engine.threads))
         tasks = self._tasks(partial(sum_blocks, term, block_rows, add), cuts)
-        tasks += branches(self.engine, tasks, partial(add_counted, add))
+        tasks += branches(self.engine, tasks, partial(add_costed, add))
         total: OrderedSum[Value] = OrderedSum(add)
-        waiting: dict[int, Counted[Value]] = {}
+        waiting: dict[int, Costed[Value]] = {}
         following = len(cuts)  # the first branch comes after the last cut
         for i, task in self._finished(tasks, term, cuts, n_pairs):
             if i < len(cuts):
                 continue
             (waiting[i],) = self.engine.gather([task])
             while following in waiting:
-                branch = waiting.pop(following)
-                counter.add(branch.compared, branch.reused)
-                total.push(branch.value)
+                branch, cost = waiting.pop(following)
+                counter.include(cost)
+                total.push(branch)
                 following += 1
         return total.result()
 
     def keep(
         self, term: Term[FeatureBlock], width: int, block_rows: int, counter: Counter
-    ) -> tuple[Features, ClassMoments]:
+    ) -> tuple[Rows, ClassMoments]:
         """Keep the values of every task on the worker that ran it."""
         N = int(self.starts[-1])
         step = rows_to_keep(N, self._pilot(term, counter), width, self.engine.threads)
@@ -622,11 +619,12 @@ class Partitioned(Dataset):
         for _ in self._finished(list(blocks), term, cuts, width):
             pass
         moments = self.engine.submit(block_moments, [(block,) for block in blocks])
-        total = tree_sum(self.engine, moments, partial(add_counted, plus))
-        counter.add(total.compared, total.reused)
-        kept = EngineFeatures(self.engine, blocks, step, (N, width))
+        total, cost = tree_sum(self.engine, moments, partial(add_costed, plus))
+        counter.include(cost)
+        n_classes = len(self.survey().classes)
+        kept = EngineRows(self.engine, blocks, step, (N, width), n_classes)
         kept.watch(self.verbose)
-        return kept, total.value
+        return kept, total
 
     def run_pairs(self, pairs: Pairs) -> Pairs:
         """Have the engine compare the pairs of a sample, if that is worth a task."""
@@ -639,10 +637,8 @@ class Partitioned(Dataset):
             values: Array = engine.gather(task)[0]
             return values
 
-        there = copy(pairs)
-        there.evaluate = evaluate
-        there.workers = 2 * engine.threads  # local threads only wait for remote ones
-        return there
+        # local threads only wait for remote ones
+        return pairs.elsewhere(evaluate, workers=2 * engine.threads)
 
     def cuts(self, step: int) -> list[Cut]:
         """Return the parts of partitions that make up each run of `step` objects."""
@@ -663,12 +659,11 @@ class Partitioned(Dataset):
         """Return the estimated number of seconds per object, from the first objects."""
         cuts = [self._cut(0, PILOT)]
         try:
-            (found,) = self.engine.gather(self._tasks(partial(time_term, term), cuts))
+            ((seconds, cost),) = self.engine.gather(self._tasks(partial(time_term, term), cuts))
         except TaskKilledError as error:
             self._raise_named(error, term, cuts)
-        counter.add(found.compared, found.reused)
-        seconds: float = found.value
-        return seconds
+        counter.include(cost)
+        return float(seconds)
 
     def _tasks(
         self, function: Callable[[Chunk], Any], cuts: list[Cut], *, objects: bool = True

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from sklearn.utils import check_random_state
 
+from ..core.shapes import Array, Indices
 from .real import require
 
-Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
-Indices = NDArray[np.intp]
 
 
 def make_checkerboard(

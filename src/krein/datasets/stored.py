@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ..core.shapes import Array
+
 Labels = NDArray[np.intp]
 Texts = NDArray[Any]  # of str
 Folder = str | Path | None

@@ -30,7 +30,7 @@ from ..core.gaussian import (
 from ..core.moments import ClassMoments
 from ..core.shapes import CODE, NON_NEGATIVE, ROWS, SHARE, Array, Codes, Indices
 from ..core.space import POWERS, LandmarkSpace, Power, check_level, signed_eigen
-from ..data.dataset import Chunk, Counted, Dataset, LandmarkColumns, encode
+from ..data.dataset import Chunk, Costed, Dataset, LandmarkColumns, encode
 from ..landmarks import Selection, get_rule
 from ..model.heads import LinearHead, Link, QuadraticHead
 from ..model.model import Comparisons, Model
@@ -118,13 +118,13 @@ def moments_of(
     sample: CalibrationSample,
     seen: int,
     chunk: Chunk,
-) -> Counted[PassResult]:
+) -> Costed[PassResult]:
     """Compare a chunk with the landmarks, after `seen` objects of earlier chunks.
 
     Returns its class moments in each space, and its part of the calibration sample.
     """
-    found = columns.values(chunk)
-    values, codes = found.value, encode(np.asarray(chunk.labels), classes)
+    values, cost = columns.values(chunk)
+    codes = encode(np.asarray(chunk.labels), classes)
     moments = tuple(
         family.moments(space, origin, values, codes, chunk.weights)
         for space, origin in zip(spaces, origins, strict=True)
@@ -132,7 +132,7 @@ def moments_of(
     indices = seen + chunk.start + np.arange(len(codes))
     some = sample.among(indices)
     weights = None if chunk.weights is None else chunk.weights[some]
-    return found.holding(PassResult(moments, indices[some], values[some], codes[some], weights))
+    return PassResult(moments, indices[some], values[some], codes[some], weights), cost
 
 
 def _fit(

@@ -19,7 +19,7 @@ from ..core.cascade import FewClasses, fit_pool
 from ..core.gaussian import FisherFamily, GaussianFamily, LabelledValues, QuadraticFamily
 from ..core.moments import ClassMoments, weights_of
 from ..core.pcvm.left_out import left_out_scores
-from ..core.pcvm.rows import BasisFunction, Features, Rows
+from ..core.pcvm.rows import BasisFunction, Rows
 from ..core.pcvm.training import POWERS as PCVM_POWERS
 from ..core.pcvm.training import PCVMFamily, both_scores, fit_landmarks
 from ..core.ranks import Relatives
@@ -78,7 +78,7 @@ _SEED = 0
 class Values:
     """Values of all objects to the landmarks, their moments per class, and who is related."""
 
-    features: Features
+    rows: Rows  # the values, with classes and weights
     moments: ClassMoments
     class_weights: Array | None  # (C,): costs of errors, as weights of objects
     groups: Indices  # (N,): the first object of each object's group; copies are in one group
@@ -89,11 +89,6 @@ class Values:
     def n_classes(self) -> int:
         """Number of classes."""
         return len(self.moments.weights)
-
-    @property
-    def rows(self) -> Rows:
-        """The values, with classes and weights."""
-        return self.features.rows(np.arange(self.n_classes), self.n_classes)
 
     @property
     def related(self) -> bool:
@@ -293,7 +288,7 @@ def fit_heads(
             function = "similarity"
         pcvm = PCVMFamily(C, function=function, tol=POOLED_TOLERANCE)
         model, features = fit_landmarks(
-            space, landmarks.indices, kept.features, landmarks.codes, pcvm, keep=True
+            space, landmarks.indices, kept.rows, landmarks.codes, pcvm, keep=True
         )
         link: Link = "probit" if C == 2 else "softmax"
         heads.append(

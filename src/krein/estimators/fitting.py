@@ -35,7 +35,7 @@ from ..core.shapes import COUNT, Array, Codes, Indices, Mask, Within
 from ..core.space import LandmarkSpace, Signature, unit_of
 from ..data.dataset import (
     Chunk,
-    Counted,
+    Costed,
     Dataset,
     FeatureBlock,
     LandmarkColumns,
@@ -50,8 +50,7 @@ from ..data.dataset import (
 )
 from ..data.opening import in_memory, is_empty, open_data
 from ..landmarks import Rule, Selection, select_landmarks
-from ..landmarks.all import All, Given
-from ..landmarks.base import check_landmarks
+from ..landmarks.base import All, Given, check_landmarks
 from ..measures import Measure, get_measure, take
 from ..measures.base import RefusedObject, as_stack, refuse_masked, refuse_unordered, unframed
 from ..model.file import save
@@ -865,26 +864,26 @@ def values_of(
     *,
     by_class: bool = False,
     weighted: bool = False,
-) -> Counted[FeatureBlock]:
+) -> Costed[FeatureBlock]:
     """Compare a chunk with the landmarks, and return its values, to be kept for several passes.
 
     Also returns the moments of its coordinates, `weighted` or not; with `by_class`, products are
     separate for each class.
     """
-    found = columns.values(chunk)
+    values, cost = columns.values(chunk)
     codes, weights = encode(np.asarray(chunk.labels), classes), chunk.weights
     if class_weights is not None:
         each = class_weights[codes]
         weights = each if weights is None else weights * each
     moments = ClassMoments.of(
-        space.coordinates(found.value),
+        space.coordinates(values),
         codes,
         len(classes),
         origin=origin,
         sample_weight=chunk.weights if weighted else None,
         by_class=by_class,
     )
-    return found.holding(FeatureBlock(found.value, codes, weights, moments))
+    return FeatureBlock(values, codes, weights, moments), cost
 
 
 # -- held-out scores -------------------------------------------------------------------------------

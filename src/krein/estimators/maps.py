@@ -17,7 +17,7 @@ from ..compare.pairs import block_rows
 from ..core.moments import ClassMoments
 from ..core.shapes import Array
 from ..core.space import Embedding, LandmarkSpace, embed, signed_eigen, stable_rank
-from ..data.dataset import Chunk, Counted, LandmarkColumns, check_labels
+from ..data.dataset import Chunk, Costed, LandmarkColumns, check_labels
 from ..data.opening import Memory, open_data
 from ..landmarks import get_rule
 from ..measures import get_measure
@@ -27,12 +27,12 @@ from .fitting import LandmarkChoice, LandmarkEstimator, all_or_nothing, choose_l
 
 def gram_of(
     columns: LandmarkColumns, space: LandmarkSpace, origin: Array, chunk: Chunk
-) -> Counted[ClassMoments]:
+) -> Costed[ClassMoments]:
     """Compare a chunk with the landmarks; return the moments of its coordinates, as one class."""
-    found = columns.values(chunk)
-    B = space.coordinates(found.value)
+    values, cost = columns.values(chunk)
+    B = space.coordinates(values)
     one = np.zeros(len(B), dtype=np.intp)
-    return found.holding(ClassMoments.of(B, one, 1, origin=origin))
+    return ClassMoments.of(B, one, 1, origin=origin), cost
 
 
 class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkEstimator):

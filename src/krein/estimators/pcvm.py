@@ -16,7 +16,7 @@ from ..core.calibration import fit_temperature
 from ..core.cascade import Cascade
 from ..core.pcvm.left_out import left_out_scores, rows_to_ask
 from ..core.pcvm.published import LEVEL, level_of
-from ..core.pcvm.rows import BasisFunction, Features
+from ..core.pcvm.rows import BasisFunction, Rows
 from ..core.pcvm.training import (
     POWERS,
     PCVMFamily,
@@ -29,9 +29,9 @@ from ..core.pcvm.training import (
 )
 from ..core.shapes import COUNT, POSITIVE, ROW, Array, Indices
 from ..core.space import Conversion, LandmarkSpace, signed_eigen
-from ..data.dataset import IN_MEMORY_OBJECTS, Dataset
+from ..data.dataset import Dataset
 from ..landmarks import get_rule
-from ..landmarks.all import Given
+from ..landmarks.base import Given
 from ..model.heads import LinearHead, Link
 from ..model.model import Comparisons, Model
 from .fitting import (
@@ -99,10 +99,10 @@ class PCVM(Classifier):
         Weight of the objects of each class in the likelihood, as in scikit-learn; scaled so that
         the mean over all objects is 1.
     calibrate : bool, default=False
-        Fit a temperature, without comparing any pair again. With up to 20,000 objects, it is fitted
-        to the scores of ten folds; with more, to approximate leave-one-out scores of a few thousand
-        objects (beyond 4,000 landmarks, to in-sample scores). With `n_basis`, or if most objects
-        are landmarks, ten folds are always used.
+        Fit a temperature, without comparing any pair again. If there are more than 5,000 objects
+        besides the landmarks, and five per landmark, it is fitted to approximate leave-one-out
+        scores of that many (beyond 4,000 landmarks, to in-sample scores); otherwise, to the scores
+        of ten folds. With `n_basis`, or if most objects are landmarks, ten folds are always used.
     symmetrize : bool, default=False
         Average both directions of a measure or matrix that is not symmetric. Values passed to
         `predict` are used unchanged.
@@ -292,7 +292,7 @@ class PCVM(Classifier):
 
     def _keep_values(
         self, data: Dataset, run: Comparisons, chosen: LandmarkChoice, classes: NDArray[Any]
-    ) -> tuple[Features, Array]:
+    ) -> tuple[Rows, Array]:
         """Compare all objects with the landmarks, and keep the values for later passes.
 
         Also returns the eigenvalues of the approximated kernel.
@@ -308,7 +308,7 @@ class PCVM(Classifier):
         data: Dataset,
         run: Comparisons,
         chosen: LandmarkChoice,
-        kept: Features,
+        kept: Rows,
         eigenvalues: Array,
         classes: NDArray[Any],
         groups: Indices | None,
@@ -326,12 +326,12 @@ class PCVM(Classifier):
             self._learn_basis(data, run, chosen, family, kept, eigenvalues, classes, groups)
         else:
             wanted = rows_to_ask(len(landmarks))
-            sample = CalibrationSample.of(N, landmarks, IN_MEMORY_OBJECTS, wanted)
+            sample = CalibrationSample.of(N, landmarks, wanted + len(landmarks), wanted)
             some, values = np.empty(0, dtype=np.intp), np.empty((0, len(landmarks)))
             if self.calibrate and not sample.covers_all:
                 # read now, because the fit may replace the values by its features
                 some = sample.among(np.arange(N))
-                values = kept.rows(np.arange(len(classes)), len(classes)).features(some)
+                values = kept.features(some)
             model, features = fit_landmarks(
                 chosen.space,
                 landmarks,
@@ -357,7 +357,7 @@ class PCVM(Classifier):
         run: Comparisons,
         chosen: LandmarkChoice,
         family: PCVMFamily,
-        kept: Features,
+        kept: Rows,
         eigenvalues: Array,
         classes: NDArray[Any],
         groups: Indices | None,
@@ -368,7 +368,7 @@ class PCVM(Classifier):
             self.n_basis, self.n_samples_seen_, chosen.landmarks.indices, self._rng()
         )
         model = fit_basis(chosen.space, basis, kept, family)
-        if len(model.relevance) >= m or chosen.space.centre is not None:
+        if len(model.relevance) >= m or chosen.space.kind == "dissimilarity":
             features = chosen.space.conversion
             self._set_model(model, features, chosen, run, eigenvalues, classes)
         else:
@@ -425,14 +425,14 @@ class PCVM(Classifier):
         self._set_fit(used, used.space, eigenvalues, run.counter)
         self.relevance_ = model.relevance
         self.basis_function_ = model.function
-        self.n_iter_, self.converged_ = model.end.n_iter, model.end.converged
-        self.stop_reason_ = model.end.reason
-        self.objective_path_ = model.end.objective_path
+        self.n_iter_, self.converged_ = model.n_iter, model.converged
+        self.stop_reason_ = model.reason
+        self.objective_path_ = model.objective_path
         self.prior_scale_ = float(np.exp(np.mean(np.log(model.scales))))
         if not self.converged_ and self.solver == "em":
             warnings.warn(
-                f"PCVM stopped before its optimality conditions were met: {model.end.reason} "
-                f"(largest violation {model.end.violation:.1e} per row)",
+                f"PCVM stopped before its optimality conditions were met: {model.reason} "
+                f"(largest violation {model.violation:.1e} per row)",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -463,7 +463,7 @@ class PCVM(Classifier):
         data: Dataset,
         family: PCVMFamily,
         chosen: LandmarkChoice,
-        kept: Features,
+        kept: Rows,
         groups: Indices | None,
         held_out: tuple[Array, Indices] | None = None,
         some: tuple[Indices, Array] | None = None,
@@ -473,37 +473,36 @@ class PCVM(Classifier):
         `some` are the rows of the calibration sample and their values (n, m) to all landmarks that
         were chosen; by default, all objects.
         """
-        C = family.n_classes
-        raw, final = kept.rows(np.arange(C), C), self.model_.landmarks.indices
+        final = self.model_.landmarks.indices
         used = np.flatnonzero(np.isin(chosen.landmarks.indices, final))
         same = len(used) == len(final)
         if not same:  # predictions use objects other than the landmarks: use all landmarks here
             used = np.arange(len(chosen.landmarks.indices))
         chosen = chosen.restricted(used)
-        everyone = np.arange(raw.shape[0])
-        asked, values = (everyone, raw.features(everyone)) if some is None else some
+        everyone = np.arange(kept.shape[0])
+        asked, values = (everyone, kept.features(everyone)) if some is None else some
         values = values[:, used]
         each = everyone if groups is None else groups
         if held_out is None:
-            w = None if raw.weight is None else raw.weight[asked]
-            held_out = cross_fit(family, chosen, values, raw.y[asked], w, asked, each)
+            w = None if kept.weight is None else kept.weight[asked]
+            held_out = cross_fit(family, chosen, values, kept.y[asked], w, asked, each)
         scores, rows = held_out
-        weights = None if raw.weight is None else raw.weight[rows]
+        weights = None if kept.weight is None else kept.weight[rows]
         if len(rows) == 0:
             return
         costs = self._class_costs(self.classes_).weights(data.survey().weights)
         if groups is not None:
-            numbers = weights if costs is None or weights is None else weights / costs[raw.y[rows]]
+            numbers = weights if costs is None or weights is None else weights / costs[kept.y[rows]]
             weights = scaled(weights, shares_of_groups(groups[rows], numbers))
-        temperature = fit_temperature(scores, raw.y[rows], family.log_proba, weights)
+        temperature = fit_temperature(scores, kept.y[rows], family.log_proba, weights)
         reference = None
         if same:
             if weights is not None and costs is not None:  # costs of errors, not numbers of objects
-                weights = weights / costs[raw.y[rows]]
+                weights = weights / costs[kept.y[rows]]
             reference = reference_of(
                 family.log_proba(temperature * scores),
                 values[np.searchsorted(asked, rows)],
-                raw.y[rows],
+                kept.y[rows],
                 weights,
                 chosen,
                 own_landmarks(each, rows, chosen.landmarks.indices),
@@ -533,15 +532,14 @@ def _left_out(
     family: PCVMFamily,
     chosen: LandmarkChoice,
     model: PCVMModel,
-    features: Features,
+    features: Rows,
     some: Indices,
 ) -> tuple[Array, Indices]:
     """Return the leave-one-out scores of some rows, to first order, and these rows."""
-    C = family.n_classes
-    weight = features.rows(np.arange(C), C).weight
+    weight = features.weight
     if weight is not None:
         some = some[weight[some] > 0]
     if len(some) == 0:
-        return np.empty((0, C)), some
+        return np.empty((0, family.n_classes)), some
     problems = family.problems(chosen.landmarks.codes)
     return both_scores(left_out_scores(features, problems, model.fits, some)), some

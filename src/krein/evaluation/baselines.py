@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..compare import Pairs
 from ..core.shapes import Array, Indices
-from ..core.space import LandmarkCentre, correct
+from ..core.space import Conversion, correct
 from ..estimators.lookzero import fit_alone
 from ..landmarks import get_rule, select_landmarks
 from ..measures import Measure, take
@@ -81,8 +81,8 @@ class ClippedSVM(Baseline):
                 f"leave out the class or the model"
             )
         values = self._all_values(X)
-        self.centre_ = LandmarkCentre.of(values) if self.measure.kind == "dissimilarity" else None
-        S = self._similarities(values)
+        self.conversion_ = Conversion.of(values, self.measure.kind)
+        S = self.conversion_.similarities(values)
         clipped = correct((S + S.T) / 2, "clip")
         # C must not depend on the unit of the measure
         self.scale_ = float(np.trace(clipped.matrix) / len(S)) or 1.0
@@ -101,11 +101,8 @@ class ClippedSVM(Baseline):
 
     def predict_proba(self, X: Indices) -> Array:
         """Return calibrated probabilities."""
-        K = self._similarities(self._new_values(X)) @ self.P_ / self.scale_
+        K = self.conversion_.similarities(self._new_values(X)) @ self.P_ / self.scale_
         return np.asarray(self.model_.predict_proba(K))
-
-    def _similarities(self, values: Array) -> Array:
-        return values if self.centre_ is None else self.centre_.similarities(values)
 
 
 class NearestNeighbours(Baseline):

@@ -19,8 +19,7 @@ from ..core.calibration import NEAREST, novelty_scores
 from ..core.cascade import Worth
 from ..core.evidence import Neighbours, squared
 from ..core.hits import KnownHits
-from ..core.shapes import Array, Indices
-from ..measures.base import Kind
+from ..core.shapes import Array, Indices, Kind
 from ..model.model import Model
 from .store import PairStore
 

@@ -17,7 +17,7 @@ from ..compare import Pairs
 from ..core.shapes import Indices
 from ..data.dataset import check_labels
 from ..estimators import MODELS
-from ..landmarks.all import All
+from ..landmarks.base import All
 from .baselines import (
     Baseline,
     ClippedSVM,

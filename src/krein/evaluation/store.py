@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import TRIANGLE_ROWS, Indices, Pairs
+from ..compare.pairs import TRIANGLE_ROWS, Pairs
+from ..core.shapes import Array, Indices
 from ..measures import take
-from ..measures.base import Array, Measure, Objects
+from ..measures.base import Measure, Objects
 from ..measures.features import FeatureMap
 
 

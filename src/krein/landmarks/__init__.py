@@ -1,5 +1,7 @@
 """Rules that choose landmarks, one per file, behind one small protocol.
 
+Those that choose nothing are in `base`, with the protocol.
+
 Rules are imported on first use: they need scikit-learn, but a model file contains only a
 `Selection`.
 """
@@ -10,9 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .all import All, Given
     from .auto import Auto
-    from .base import Rule, Selection, get_rule, select_landmarks
+    from .base import All, Given, Rule, Selection, get_rule, select_landmarks
     from .entropy import Entropy
     from .kmeans import KMeans
     from .leverage import Leverage
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from .random import Random, Stratified
 
 _MODULES = {
-    "All": "all",
+    "All": "base",
     "Auto": "auto",
     "Entropy": "entropy",
-    "Given": "all",
+    "Given": "base",
     "KMeans": "kmeans",
     "Leverage": "leverage",
     "MEB": "meb",

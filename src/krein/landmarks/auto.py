@@ -21,9 +21,9 @@ from numpy.random import Generator
 from ..compare import Pairs
 from ..core.calibration import Family, fit_temperature
 from ..core.gaussian import FisherFamily
-from ..core.shapes import Array, Indices
+from ..core.shapes import Array, Codes, Indices
 from ..core.space import LandmarkSpace, unit_of
-from .base import Codes, Rule, Selection
+from .base import Rule, Selection
 from .random import draw_order
 
 PRICE = 5e-5

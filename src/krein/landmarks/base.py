@@ -1,4 +1,7 @@
-"""The protocol of a selection rule: it takes pairs and labels, and returns indices of landmarks."""
+"""The protocol of a selection rule: it takes pairs and labels, and returns indices of landmarks.
+
+`All` and `Given` are the rules that choose nothing.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,9 @@ from numpy.random import Generator
 from sklearn.base import BaseEstimator, clone
 
 from ..compare import Pairs
-from ..core.calibration import Codes, Family
-from ..core.shapes import Array, Indices
-from ..core.space import LandmarkCentre, unit_of
-from ..measures.base import Kind
+from ..core.calibration import Family
+from ..core.shapes import Array, Codes, Indices, Kind
+from ..core.space import Conversion, unit_of
 from ..measures.precomputed import Precomputed, PrecomputedRows
 from ..wording import parameter
 
@@ -79,6 +81,60 @@ class Rule(BaseEstimator, ABC):
         return np.zeros(len(pairs), dtype=np.intp)
 
 
+class All(Rule):
+    """All objects as landmarks. The Nyström approximation is then exact: N² values, O(N³) time.
+
+    Examples
+    --------
+    >>> from krein import IKFD
+    >>> from krein.datasets import make_checkerboard
+    >>> X, y = make_checkerboard(100, random_state=0)
+    >>> len(IKFD("elm", landmarks="all").fit(X, y).landmarks_)
+    100
+    """
+
+    def compares(self) -> bool:
+        """Return False: no comparison is needed."""
+        return False
+
+    def select(
+        self, pairs: Pairs, codes: Codes | None, rng: Generator, family: Family | None = None
+    ) -> Selection:
+        """Choose all objects."""
+        return Selection(np.arange(len(pairs)))
+
+
+class Given(Rule):
+    """Landmarks at given indices.
+
+    Parameters
+    ----------
+    indices : array of int
+        Rows of the training objects, without repetition.
+
+    Examples
+    --------
+    >>> from krein import IKFD
+    >>> from krein.datasets import make_checkerboard
+    >>> X, y = make_checkerboard(100, random_state=0)
+    >>> IKFD("elm", landmarks=[3, 14, 15, 92]).fit(X, y).landmarks_
+    array([ 3, 14, 15, 92])
+    """
+
+    def __init__(self, indices: object) -> None:
+        self.indices = indices
+
+    def compares(self) -> bool:
+        """Return False: no comparison is needed."""
+        return False
+
+    def select(
+        self, pairs: Pairs, codes: Codes | None, rng: Generator, family: Family | None = None
+    ) -> Selection:
+        """Check the indices and return them, in the order given."""
+        return Selection(check_landmarks(self.indices, len(pairs)))
+
+
 FEW = 128
 """Up to this many objects, comparing all pairs once costs no more than the rules' own
 comparisons."""
@@ -107,16 +163,15 @@ def select_landmarks(
     if not (costly and len(pairs) <= FEW and rule.compares()):
         return rule.select(pairs, codes, rng, family)
     all_rows = np.arange(len(pairs))
-    known = given_pairs(pairs.block(all_rows, all_rows), pairs.kind)
-    known.psd = pairs.psd
+    known = given_pairs(pairs.block(all_rows, all_rows), pairs.kind, psd=pairs.psd)
     found = rule.select(known, codes, rng, family)
     return replace(found, values=known.block(all_rows, found.indices))
 
 
-def given_pairs(values: Array, kind: Kind = "similarity") -> Pairs:
+def given_pairs(values: Array, kind: Kind = "similarity", psd: bool | None = None) -> Pairs:
     """Return the pairs of objects whose values (n, n) are known."""
     rows = PrecomputedRows(values, len(values), columns=np.arange(len(values)))
-    return Pairs(Precomputed(kind), rows, n_jobs=1)
+    return Pairs(Precomputed(kind), rows, n_jobs=1, psd=psd)
 
 
 def in_safe_unit(values: Array) -> Array:
@@ -131,10 +186,9 @@ def similarities(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
     Values of a dissimilarity are squared and centred on the columns.
     """
     values = in_safe_unit(pairs.block(rows, cols))
-    if pairs.kind == "similarity":
-        return values
     place = {row: i for i, row in enumerate(rows)}
-    return LandmarkCentre.of(values[[place[col] for col in cols]]).similarities(values)
+    between = values[[place[col] for col in cols]]
+    return Conversion.of(between, pairs.kind).similarities(values)
 
 
 def sketch(pairs: Pairs, rows: Indices, size: int | None, rng: Generator) -> Array:
@@ -176,7 +230,7 @@ def check_landmarks(indices: Any, n: int) -> Indices:
 
 
 _RULES = {
-    "all": "all:All",
+    "all": "base:All",
     "meb": "meb:MEB",
     "kmeans": "kmeans:KMeans",
     "entropy": "entropy:Entropy",
@@ -205,8 +259,6 @@ def get_rule(landmarks: Any, n_landmarks: int | None = None) -> Rule:
         module, _, name = _RULES[landmarks].partition(":")
         rule = getattr(import_module(f".{module}", __package__), name)()
     else:
-        from .all import Given
-
         rule = clone(landmarks) if isinstance(landmarks, Rule) else Given(np.asarray(landmarks))
     if n_landmarks is None:
         return rule

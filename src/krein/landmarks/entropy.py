@@ -18,8 +18,8 @@ from numpy.random import Generator
 
 from ..compare import Pairs
 from ..core.calibration import Family
-from ..core.shapes import Array, Indices
-from .base import Codes, Rule, Selection, n_sketched
+from ..core.shapes import Array, Codes, Indices
+from .base import Rule, Selection, n_sketched
 from .meb import number_of_landmarks
 
 

@@ -10,7 +10,8 @@ from threadpoolctl import threadpool_limits
 
 from ..compare import Pairs
 from ..core.calibration import Family
-from .base import Codes, Rule, Selection, n_sketched, sketch
+from ..core.shapes import Codes
+from .base import Rule, Selection, n_sketched, sketch
 from .meb import number_of_landmarks
 
 _MINI_BATCH = 10_000  # above this number, mini-batches are worth their less accurate centres

@@ -8,9 +8,9 @@ from scipy.optimize import brentq
 
 from ..compare import Pairs
 from ..core.calibration import Family
-from ..core.shapes import Array
+from ..core.shapes import Array, Codes
 from ..core.space import landmark_basis
-from .base import Codes, Rule, Selection, n_sketched, similarities
+from .base import Rule, Selection, n_sketched, similarities
 from .meb import number_of_landmarks
 
 

@@ -11,10 +11,10 @@ from numpy.random import Generator
 from ..compare import Pairs
 from ..core.calibration import Family
 from ..core.meb import Ball, minimum_enclosing_ball
-from ..core.shapes import Array, Indices
-from ..core.space import LandmarkCentre, double_centre
+from ..core.shapes import Array, Codes, Indices, Kind
+from ..core.space import Conversion, double_centre
 from ..wording import parameter
-from .base import Codes, Rule, Selection, given_pairs, in_safe_unit, n_sketched
+from .base import Rule, Selection, given_pairs, in_safe_unit, n_sketched
 
 PSD_TOLERANCE = 1e-8
 """A λ below −1e-8 of the largest |λ| is not a rounding error: the matrix is not psd."""
@@ -141,9 +141,9 @@ def _tested(cols: Indices) -> Indices:
     return cols[np.linspace(0, len(cols) - 1, min(_TESTED, len(cols))).astype(np.intp)]
 
 
-def _is_psd(core: Array, kind: str) -> bool:
+def _is_psd(core: Array, kind: Kind) -> bool:
     core = in_safe_unit(core)
-    W = core if kind == "similarity" else LandmarkCentre.of(core).similarities(core)
+    W = Conversion.of(core, kind).similarities(core)
     lam = np.linalg.eigvalsh((W + W.T) / 2)
     return bool(lam[0] >= -PSD_TOLERANCE * np.abs(lam).max())
 
@@ -180,8 +180,7 @@ def _ball_of_rows(
     """Return the ball of K_c K_cᵀ, from the rows of K_c as points, without an n_c×n_c product."""
     X = np.concatenate(list(pairs.map_columns(lambda _, C: C, cols, rows=rows, known=core)))
     X = in_safe_unit(X)
-    if pairs.kind == "dissimilarity":
-        X = LandmarkCentre.of(X[np.searchsorted(rows, cols)]).similarities(X)
+    X = Conversion.of(X[np.searchsorted(rows, cols)], pairs.kind).similarities(X)
     X -= X.mean(axis=0)  # balls do not depend on the origin; rounding does
     return minimum_enclosing_ball(
         np.einsum("ij,ij->i", X, X), lambda j: X @ X[j], epsilon=epsilon, start=start

@@ -7,8 +7,8 @@ from numpy.random import Generator
 
 from ..compare import Pairs
 from ..core.calibration import Family
-from ..core.shapes import Indices
-from .base import Codes, Rule, Selection
+from ..core.shapes import Codes, Indices
+from .base import Rule, Selection
 from .meb import number_of_landmarks
 
 

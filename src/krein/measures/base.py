@@ -44,14 +44,12 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.shapes import Array, Indices, Kind
 from ..wording import parameter
 from .alignments import SideBySide, in_words
 from .features import FeatureMap, NGrams
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 Objects = Any  # an array, a list, or a type of the measure's own with len() and [indices]
-Kind = Literal["similarity", "dissimilarity"]
 
 
 NUCLEOTIDES = frozenset("ACGTUN")

@@ -19,11 +19,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.shapes import Array, Indices, Kind
 from .alignments import ComparedPart, Parts, SideBySide
 from .base import (
-    Array,
-    Indices,
-    Kind,
     Measure,
     Objects,
     PairError,

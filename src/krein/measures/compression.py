@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import Array, Measure, Objects, RefusedObject, RefusedType, unframed
+from ..core.shapes import Array
+from .base import Measure, Objects, RefusedObject, RefusedType, unframed
 
 
 def _lzma(text: bytes) -> bytes:

@@ -11,19 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ..core.shapes import Array, Kind
 from ..wording import parameter
-from .base import (
-    Array,
-    Kind,
-    KindWarning,
-    Measure,
-    Objects,
-    PairError,
-    fingerprint,
-    looks_like,
-    take,
-    unframed,
-)
+from .base import KindWarning, Measure, Objects, PairError, fingerprint, looks_like, take, unframed
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
+from ..core.shapes import Array
 from .alignments import Pictures, SideBySide
 from .base import (
-    Array,
     Measure,
     Objects,
     RefusedObject,

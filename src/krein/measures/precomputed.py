@@ -18,12 +18,9 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.shapes import ROW, Within
+from ..core.shapes import ROW, Array, Indices, Kind, Within
 from ..wording import parameter
 from .base import (
-    Array,
-    Indices,
-    Kind,
     KindWarning,
     Measure,
     Objects,

@@ -17,12 +17,12 @@ import pyopal
 from numpy.typing import NDArray
 from scoring_matrices import ScoringMatrix
 
+from ..core.shapes import Array
 from ..wording import measure_parameter
 from .alignments import MOST_CELLS, SideBySide, align, in_words
 from .base import (
     NUCLEOTIDE_SHARE,
     NUCLEOTIDES,
-    Array,
     Measure,
     Objects,
     RefusedObject,

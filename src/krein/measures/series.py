@@ -23,6 +23,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.shapes import Array
 from ..wording import measure_parameter
 from .alignments import (
     WARPING_CELLS,
@@ -35,7 +36,6 @@ from .alignments import (
     numeric_edit_steps,
 )
 from .base import (
-    Array,
     Measure,
     Objects,
     RefusedObject,

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from ..core.shapes import Array
 from .base import (
-    Array,
     Measure,
     Objects,
     RefusedObject,

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from rapidfuzz import distance, process
 
+from ..core.shapes import Array
 from .alignments import SideBySide, edited, in_words
-from .base import Array, Measure, Objects, as_list, random_strings
+from .base import Measure, Objects, as_list, random_strings
 
 MOST_CELLS = 25_000_000
 """Maximum number of letter pairs of two strings whose edits are shown."""

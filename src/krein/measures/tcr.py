@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from ..core.shapes import Array, Indices
 from ..wording import measure_parameter
 from .alignments import ALIKE, GAP, OTHER, SAME, Letters, SideBySide
-from .base import Array, Indices, Measure, Objects, Readable, RefusedObject, excerpt
+from .base import Measure, Objects, Readable, RefusedObject, excerpt
 from .receptors import (
     CHAINS,
     ORGANISMS,

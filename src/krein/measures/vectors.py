@@ -8,16 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from .base import (
-    Array,
-    Measure,
-    Objects,
-    RefusedObject,
-    as_stack,
-    contains,
-    unframed,
-    unusable,
-)
+from ..core.shapes import Array
+from .base import Measure, Objects, RefusedObject, as_stack, contains, unframed, unusable
 
 _ROWS = 2**14  # checked together, so that checking a memory map needs little memory
 

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import expit, log_expit, log_ndtr, log_softmax, logsumexp
 
+from ..core.calibration import classes_of_pairs, pair_log_shares
 from ..core.candidates import Points
 from ..core.evidence import VOTERS, Neighbours
 from ..core.gaussian import QuadraticDiscriminant
@@ -110,11 +111,11 @@ class LinearHead:
         z, z0 = F @ self.weights + self.bias, F0 @ self.weights + self.bias
         slope = self.weights @ self._slopes(z, z0, label, other)  # ∂f/∂F, averaged on the line
         found = np.zeros(len(values))
-        if isinstance(self.features, str) or self.features.centre is None:
+        if isinstance(self.features, str) or self.features.kind == "similarity":
             found[self.places] = slope * (F - F0)
         else:  # each similarity depends on all squared dissimilarities, through their mean
             v, v0 = (self.features.raised(one) for one in (values, baseline))
-            through_mean = slope.mean() if self.features.centre.row_means else 0.0
+            through_mean = slope.mean() if self.features.row_means else 0.0
             found[self.places] = -0.5 * (slope - through_mean) * (np.square(v) - np.square(v0))
         return found
 
@@ -130,7 +131,7 @@ class LinearHead:
             sign = 1.0 if label > other else -1.0
             found[0] = sign * t * _chord(_probit_log_odds, _probit_slope, t * z0[0], t * z[0])
         elif self.link == "pairs":
-            C = _classes_of_pairs(len(z))
+            C = classes_of_pairs(len(z))
             for k, (c, d) in enumerate(combinations(range(C), 2)):
                 for member, sign in ((c, -1.0), (d, 1.0)):
                     if member in (label, other):
@@ -174,24 +175,6 @@ def _probit_slope(z: float) -> float:
     return _hazard(z) + _hazard(-z)
 
 
-def pair_log_shares(Z: Array) -> Array:
-    """Return a score for each class (n, C), from one score per pair: twice the mean of log Ψ.
-
-    Softmax turns the scores into probabilities.
-    """
-    C = _classes_of_pairs(Z.shape[1])
-    S = np.zeros((len(Z), C))
-    for k, (c, d) in enumerate(combinations(range(C), 2)):
-        S[:, c] += log_ndtr(-Z[:, k])
-        S[:, d] += log_ndtr(Z[:, k])
-    found: Array = S * (2 / C)
-    return found
-
-
-def _classes_of_pairs(n_pairs: int) -> int:
-    return round((1 + float(np.sqrt(1 + 8 * n_pairs))) / 2)
-
-
 @dataclass(frozen=True)
 class QuadraticHead:
     """IKQD: scores −½‖(s(x, L) T A − o − mean_c) root_c‖² + intercept_c, A whitening."""
@@ -225,9 +208,9 @@ class QuadraticHead:
 
         slope = self.temperature * (gradient(label) - gradient(other))
         v, v0 = self.features.raised(values), self.features.raised(baseline)
-        if self.features.centre is None:
+        if self.features.kind == "similarity":
             return slope * (v - v0)
-        through_mean = slope.mean() if self.features.centre.row_means else 0.0
+        through_mean = slope.mean() if self.features.row_means else 0.0
         return -0.5 * (slope - through_mean) * (np.square(v) - np.square(v0))
 
     def _whitened(self, values: Array) -> Array:

@@ -795,9 +795,8 @@ class _Looks:
 
     def _compare_with_landmarks(self, rows: Indices) -> None:
         part = self.chunk if len(rows) == len(self.chunk) else self.chunk.picked(rows)
-        found = self.columns.values(part)
-        self.counter.add(found.compared, found.reused)
-        self.values[rows] = found.value
+        self.values[rows], cost = self.columns.values(part)
+        self.counter.include(cost)
 
     def _neighbours(self, rows: Indices) -> list[Array]:
         """Return what the nearest known objects tell."""
@@ -817,9 +816,8 @@ class _Looks:
         self.candidates[rows] = candidates
         if candidates.shape[1]:
             assert self.known is not None
-            found = self.known.each(self.chunk, rows, candidates)
-            self.counter.add(found.compared, found.reused)
-            exact = found.value
+            exact, cost = self.known.each(self.chunk, rows, candidates)
+            self.counter.include(cost)
         return self.model.neighbours(values, exact, candidates)
 
     def _take_hits(self, known: KnownHits, rows: Indices) -> Neighbours:
@@ -885,7 +883,7 @@ class LandmarkMap:
 
 def _vectors(model: LandmarkMap, columns: LandmarkColumns, chunk: Chunk) -> Array:
     with limit_blas_threads():
-        return model.vectors(columns.values(chunk).value)
+        return model.vectors(columns.values(chunk)[0])
 
 
 def _answered(

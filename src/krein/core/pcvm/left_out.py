@@ -41,7 +41,7 @@ from scipy.linalg import LinAlgError, block_diag, cholesky, eigh, qr, solve_tria
 from ..moments import weights_of
 from ..shapes import Array, Indices, Mask
 from .mode import GammaPrior, Link, PCVMFit, fit_pcvm, hessian, softmax, softmax_root
-from .rows import Block, Features, Labels, Rows
+from .rows import Block, Labels, Rows
 
 HIGH_LEVERAGE = 0.5
 """Above this leverage, the step uses the prior's secant to zero, EM's α, instead of its second
@@ -515,7 +515,7 @@ def rows_to_ask(n_basis: int) -> int:
 
 
 def left_out_scores(
-    features: Features,
+    rows: Rows,
     problems: Sequence[tuple[Labels, Labels, int]],
     fits: Sequence[PCVMFit],
     some: Indices,
@@ -543,7 +543,6 @@ def left_out_scores(
     F: Array | None = None
     found = []
     for (recode, _, size), fit in zip(problems, fits, strict=True):
-        rows = features.rows(recode, size)
         F = rows.features(some) if F is None else F
         weight = weights_of(rows.weight, rows.shape[0])
         Z = fit.scores(F)
@@ -552,7 +551,7 @@ def left_out_scores(
             s = weight[some][seen]
             each = s * (weight.sum() / s.sum())
             s = s if removed is None else removed[seen]
-            Z[seen] = _left_out(F[seen], rows.y[some][seen], s, each, fit, size, coupled)
+            Z[seen] = _left_out(F[seen], recode[rows.y[some][seen]], s, each, fit, size, coupled)
         found.append(Z)
     return np.hstack(found)
 

@@ -20,7 +20,6 @@ from itertools import combinations
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh, pinvh, qr
-from scipy.special import log_ndtr
 
 from ..shapes import Array, Indices
 from ..space import gram_root
@@ -198,11 +197,12 @@ def fit_published_models(
     Examples
     --------
     >>> import numpy as np
-    >>> from krein.core.pcvm.published import fit_published_models, pair_log_shares
+    >>> from krein.core.calibration import pair_log_shares
+    >>> from krein.core.pcvm.published import fit_published_models
     >>> X, y = np.array([0.0, 0.1, 1.0, 1.1, 2.0, 2.1]), np.array([0, 0, 1, 1, 2, 2])
     >>> K = np.exp(-9 * (X[:, None] - X) ** 2)
     >>> found = fit_published_models(K, None, y, 3, np.random.default_rng(0))
-    >>> pair_log_shares(K @ found.weights + found.bias, 3).argmax(axis=1)
+    >>> pair_log_shares(K @ found.weights + found.bias).argmax(axis=1)
     array([0, 0, 1, 1, 2, 2])
     """
     unit = float(np.abs(np.diag(K1 if W is None else W)).mean()) or 1.0
@@ -224,19 +224,6 @@ def fit_published_models(
         columns.append(column)
     bias = np.array([fit.bias for fit in fits])
     return PublishedModels(np.column_stack(columns), bias, tuple(fits))
-
-
-def pair_log_shares(Z: Array, n_classes: int) -> Array:
-    """Return a score for each class (n, C): twice the mean of log Ψ over its pairs.
-
-    Softmax turns the scores into probabilities; with two classes these equal Ψ.
-    """
-    S = np.zeros((len(Z), n_classes))
-    for k, (c, d) in enumerate(combinations(range(n_classes), 2)):
-        S[:, c] += log_ndtr(-Z[:, k])
-        S[:, d] += log_ndtr(Z[:, k])
-    found: Array = S * (2 / n_classes)
-    return found
 
 
 def _run(kernel: _Dense | _LowRank, t: Array, rng: np.random.Generator) -> PublishedFit:

@@ -15,11 +15,11 @@ fixed order of `moments.ordered_sum`, so results are bit-identical wherever the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..moments import ordered_sum, weights_of
 from ..shapes import Array, Indices
@@ -116,11 +116,14 @@ results in the same order."""
 
 
 class Rows:
-    """Rows in memory, divided into blocks. At most one block is copied at a time.
+    """Features of N rows in memory, with their classes and weights, divided into blocks.
 
-    A subclass whose features are not in memory sets `shape`, `y`, `weight`, `n_classes` and
-    `block_rows`, and overrides `__iter__` or `total`, and `features`.
+    At most one block is copied at a time. Several problems share the features (`recoded`), which
+    may be values of the measure, or basis functions of them (`under`). A subclass whose features
+    are not in memory overrides these methods, `features`, and `__iter__` or `total`.
     """
+
+    mean: Array  # (r,): subtracted by `under`; 0 for values
 
     def __init__(
         self,
@@ -138,8 +141,8 @@ class Rows:
         self.each = each
         self.y = np.asarray(y, dtype=np.intp)
         self.weight = None if weight is None else np.asarray(weight, dtype=np.float64)
-        self.shape = (F.shape[0], F.shape[1])
-        self.n_classes = int(self.y.max()) + 1 if n_classes is None else n_classes
+        self.shape, self.mean = (F.shape[0], F.shape[1]), np.zeros(F.shape[1])
+        self.n_classes = int(self.y.max(initial=-1)) + 1 if n_classes is None else n_classes
         self.block_rows = block_rows or rows_per_block(F.shape[1])
         if len(self.y) != self.shape[0]:
             raise ValueError(f"{self.shape[0]} rows but {len(self.y)} labels")
@@ -186,46 +189,25 @@ class Rows:
         total: list[Array] = ordered_sum(parts, add_sums)
         return tuple(total)
 
-
-class Features(Protocol):
-    """The features of N rows, in memory, in a file or on a cluster, shared by several problems."""
-
-    mean: Array  # (r,): subtracted by `under`; 0 for raw values
-
-    def under(self, function: BasisFunction, *, keep: bool = True) -> Features:
-        """Return a centred function of the features. Unless `keep`, it may overwrite them."""
-
-    def rows(self, recode: Labels, n_classes: int) -> Rows:
-        """Return the rows of the problem in which class c of the labels is class recode[c]."""
-
-    def close(self) -> None:
-        """Release the memory or disk space of the features."""
-
-
-class FeaturesInMemory:
-    """Features F (N, r), class codes (N,) and weights (N,) or None; `each` runs the passes."""
-
-    def __init__(
-        self, F: Array, codes: NDArray[Any], weight: Array | None = None, each: Each = map
-    ) -> None:
-        self.F, self.codes, self.weight, self.each = F, codes, weight, each
-        self.mean = np.zeros(F.shape[1])
-
-    def under(self, function: BasisFunction, *, keep: bool = True) -> FeaturesInMemory:
-        """Return a centred function of these features, as a copy."""
-        F = basis_values(function, self.F)
-        found = FeaturesInMemory(F, self.codes, self.weight, self.each)
-        found.mean = mean_features(Rows(F, np.zeros(len(F), dtype=np.intp), self.weight))
-        found.F = np.subtract(F, found.mean, out=None if F is self.F else F)
+    def recoded(self, recode: Labels, n_classes: int) -> Self:
+        """Return the rows of the problem in which class c is class recode[c]; nothing is copied."""
+        found = copy(self)
+        found.y, found.n_classes = recode[self.y], n_classes
         return found
 
-    def rows(self, recode: Labels, n_classes: int) -> Rows:
-        """Return the rows of one problem; the features are not copied."""
-        y = recode[self.codes]
-        return Rows(self.F, y, self.weight, n_classes=n_classes, each=self.each)
+    def under(self, function: BasisFunction, *, keep: bool = True) -> Self:
+        """Return a centred function of the features, as a copy.
+
+        Unless `keep`, rows that are not in memory overwrite the features with it.
+        """
+        found = copy(self)
+        found.F = basis_values(function, self.F)
+        found.mean = mean_features(found)
+        found.F = np.subtract(found.F, found.mean, out=None if found.F is self.F else found.F)
+        return found
 
     def close(self) -> None:
-        """Do nothing: memory is released with the object."""
+        """Release the storage; memory is released with the object."""
 
 
 def mean_features(rows: Rows) -> Array:

@@ -26,10 +26,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import log_ndtr
 
-from ..calibration import Codes, log_proba_joint, normalised
+from ..calibration import Scorer, log_proba_joint, normalised
 from ..gaussian import FisherFamily, choose_power
 from ..moments import weights_of
-from ..shapes import Array, Indices
+from ..shapes import Array, Codes, Indices
 from ..space import POWERS as EXPONENTS
 from ..space import LandmarkSpace
 from .left_out import (
@@ -46,7 +46,7 @@ from .left_out import (
 )
 from .mode import GammaPrior, PCVMFit, Solver, fit_pcvm
 from .published import fit_published_models
-from .rows import BasisFunction, Features, FeaturesInMemory, Labels, Rows, basis_values
+from .rows import BasisFunction, Labels, Rows, basis_values
 
 CHOICE_ROWS = 5_000
 """The choice uses about this many objects; more with more than a thousand basis objects."""
@@ -160,10 +160,10 @@ def leave_one_out_losses(
     function: BasisFunction, raw: Rows, weight: Array, problems: Sequence[Problem]
 ) -> tuple[Array, list[PCVMFit]]:
     """Return the leave-one-out loss of each row, summed over the problems, and their models."""
-    features = FeaturesInMemory(raw.F, raw.y, weight).under(function)
+    features = Rows(raw.F, raw.y, weight).under(function)
     total, fits = np.zeros(len(raw.y)), []
     for recode, basis, size in problems:
-        rows = features.rows(recode, size)
+        rows = features.recoded(recode, size)
         fit = quick_fit(rows, basis)[1]
         candidate = Candidate.of(rows, fit)
         total += np.concatenate([candidate.losses(block) for block in rows])
@@ -281,20 +281,6 @@ ASKED_OBJECTS = 2_500
 
 
 @dataclass(frozen=True)
-class PCVMScorer:
-    """Weighted sums of basis functions of values to the landmarks, and how they were chosen."""
-
-    function: BasisFunction
-    weights: Array  # (m, 1 or C)
-    bias: Array
-    scales: tuple[float, ...]
-
-    def __call__(self, values: Array) -> Array:
-        """Return scores (n, C)."""
-        return both_scores(basis_values(self.function, values) @ self.weights + self.bias)
-
-
-@dataclass(frozen=True)
 class PCVMFamily:
     """Settings of a PCVM; settings that are None are chosen from the data.
 
@@ -342,12 +328,12 @@ class PCVMFamily:
         return choose_function(raw, landmarks, problems, otherwise=otherwise)
 
     def solve(
-        self, F: Features, Q: Array | None, landmark_classes: Codes
+        self, F: Rows, Q: Array | None, landmark_classes: Codes
     ) -> tuple[list[PCVMFit], list[float]]:
         """Return the model of each problem, and the scale of its prior."""
         fits, scales = [], []
         for recode, basis, size in self.problems(landmark_classes):
-            rows = F.rows(recode, size)
+            rows = F.recoded(recode, size)
             prior, start = GammaPrior(), None
             if size == 2:
                 prior, quick, _ = choose_scale(rows, basis, Q)
@@ -374,26 +360,25 @@ class PCVMFamily:
         values: Array,
         codes: Codes,
         weights: Array | None,
-    ) -> PCVMScorer:
+    ) -> Scorer:
         """Return a scoring function with the landmarks as basis objects, fitted in memory."""
         raw = Rows(values, codes, weights, n_classes=self.n_classes)
         # as far from a landmark as the landmark is from itself: the landmark, or a copy of it
         at_home = np.flatnonzero((values == np.diag(space.landmark_values)).any(axis=1))
         function = self.choose_function(space, raw, at_home, landmark_classes)
-        F = FeaturesInMemory(values, codes, weights).under(function)
+        F = raw.under(function)
         problems = self.problems(landmark_classes)
-        scales, fits = [], []
+        fits = []
         for k, (recode, basis, size) in enumerate(problems):
-            rows = F.rows(recode, size)
+            rows = F.recoded(recode, size)
             if self.scales is not None:
                 scale = self.scales[k]
             else:
                 scale = choose_scale(rows, basis)[0].scale if size == 2 else 1.0
             prior = GammaPrior(0.5, 0.5 * scale**2)
-            scales.append(scale)
             fits.append(fit_pcvm(rows, basis, prior=prior, tol=LEARN_TOLERANCE))
         W, b = joined_weights(fits, F.mean)
-        return PCVMScorer(function, W, b, tuple(scales))
+        return lambda values: both_scores(basis_values(function, values) @ W + b)
 
     def log_proba(self, scores: Array) -> Array:
         """Return log-probabilities: probit for two classes, else softmax or normalised probits."""
@@ -420,9 +405,9 @@ class PCVMFamily:
         basis = codes[landmarks]
         raw = Rows(values, codes, None, n_classes=self.n_classes)
         function = self.choose_function(space, raw, landmarks, basis)
-        features = FeaturesInMemory(values, codes, None).under(function)
+        features = raw.under(function)
         problems = self.problems(basis)
-        found = [quick_fit(features.rows(recode, size), its) for recode, its, size in problems]
+        found = [quick_fit(features.recoded(recode, size), its) for recode, its, size in problems]
         family = replace(self, otherwise=function if function in POWERS else self.otherwise)
         others = np.setdiff1d(np.arange(len(codes)), landmarks)
         if len(codes) > FOLDED_OBJECTS:
@@ -434,11 +419,11 @@ class PCVMFamily:
             rest = np.setdiff1d(np.arange(len(codes)), held)
             if len(held) == 0 or len(np.unique(codes[rest])) < self.n_classes:
                 continue
-            F = FeaturesInMemory(values[rest], codes[rest], None).under(function)
+            F = Rows(values[rest], codes[rest]).under(function)
             fits = []
             for (recode, its, size), (prior, fit) in zip(problems, found, strict=True):
                 start = fit.weights, fit.bias
-                rows = F.rows(recode, size)
+                rows = F.recoded(recode, size)
                 fits.append(fit_pcvm(rows, its, prior=prior, start=start, tol=CHOICE_TOLERANCE))
             W, b = joined_weights(fits, F.mean)
             held_out.append(held)
@@ -464,90 +449,90 @@ OPTIMAL = 5e-4
 
 
 @dataclass(frozen=True)
-class SearchEnd:
-    """How the search for the weights ended; for several problems, the worst outcome."""
-
-    n_iter: int
-    converged: bool
-    reason: str
-    violation: float = 0.0  # of the optimality conditions, per row
-    objective_path: Array = field(default_factory=lambda: np.empty(0))  # log posterior by step
-
-    @classmethod
-    def of(cls, fits: list[PCVMFit]) -> SearchEnd:
-        """Return how these fits ended."""
-        worst = max(fits, key=lambda fit: fit.violation)
-        return cls(
-            max(fit.n_iter for fit in fits),
-            all(fit.converged or fit.violation <= OPTIMAL for fit in fits),
-            worst.reason,
-            worst.violation,
-            worst.objective_path,
-        )
-
-
-@dataclass(frozen=True)
 class PCVMModel:
-    """Weights on landmarks, and how they were found."""
+    """Weights on landmarks, and how they were found; for several problems, the worst outcome."""
 
     places: Indices  # of the landmarks that predictions need, among those given
     relevance: Indices  # rows of the training objects with non-zero weight
     function: BasisFunction
     dual_coef: Array  # (len(places), 1 or C)
     intercept: Array
-    end: SearchEnd
+    n_iter: int
+    converged: bool
+    reason: str
     fits: tuple[PCVMFit, ...] = ()
     scales: tuple[float, ...] = (1.0,)  # of the prior, one per problem
+    violation: float = 0.0  # of the optimality conditions, per row
+    objective_path: Array = field(default_factory=lambda: np.empty(0))  # log posterior by step
+
+    @classmethod
+    def of(
+        cls,
+        places: Indices,
+        relevance: Indices,
+        function: BasisFunction,
+        dual_coef: Array,
+        intercept: Array,
+        fits: list[PCVMFit],
+        scales: list[float],
+    ) -> PCVMModel:
+        """Return the model with these weights, from the fits of all problems."""
+        worst = max(fits, key=lambda fit: fit.violation)
+        return cls(
+            places,
+            relevance,
+            function,
+            dual_coef,
+            intercept,
+            max(fit.n_iter for fit in fits),
+            all(fit.converged or fit.violation <= OPTIMAL for fit in fits),
+            worst.reason,
+            tuple(fits),
+            tuple(scales),
+            worst.violation,
+            worst.objective_path,
+        )
 
 
 def fit_landmarks(
     space: LandmarkSpace,
     indices: Indices,
-    values: Features,
+    values: Rows,
     landmark_classes: Codes,
     family: PCVMFamily,
     *,
     keep: bool,
-) -> tuple[PCVMModel, Features]:
+) -> tuple[PCVMModel, Rows]:
     """Return the model whose basis objects are the landmarks, and the features it was fitted to.
 
     `indices` are the landmarks' rows. Unless `keep`, the features may overwrite the values.
     """
-    C = family.n_classes
-    raw = values.rows(np.arange(C), C)
-    function = family.choose_function(space, raw, indices, landmark_classes)
+    function = family.choose_function(space, values, indices, landmark_classes)
     features = values.under(function, keep=keep)
     fits, scales = family.solve(features, None, landmark_classes)
     W, b = joined_weights(fits, features.mean)
     used = _carrying(W)
-    end = SearchEnd.of(fits)
-    model = PCVMModel(used, indices[used], function, W[used], b, end, tuple(fits), tuple(scales))
-    return model, features
+    return PCVMModel.of(used, indices[used], function, W[used], b, fits, scales), features
 
 
-def fit_basis(
-    space: LandmarkSpace, basis: Indices, values: Features, family: PCVMFamily
-) -> PCVMModel:
+def fit_basis(space: LandmarkSpace, basis: Indices, values: Rows, family: PCVMFamily) -> PCVMModel:
     """Return the model with basis objects at rows `basis`, as weights on all landmarks.
 
     Φ = B Q with Q = J B_basisᵀ, so φ_i(x) = K̃(x, x_i) = k(x, L) T J b_i. O(N r) memory.
     """
-    C = family.n_classes
-    raw = values.rows(np.arange(C), C)
-    codes, weights = raw.y, raw.weight
-    B = space.coordinates(raw.features(np.arange(len(codes))))
+    codes, weights = values.y, values.weight
+    B = space.coordinates(values.features(np.arange(len(codes))))
     Q = (B[basis] * space.signs).T
-    F = FeaturesInMemory(B, codes, weights).under("similarity")
+    F = Rows(B, codes, weights).under("similarity")
     fits, scales = family.solve(F, Q, codes[basis])
     W, b = joined_weights(fits, F.mean, Q)
     places, dual = np.arange(len(space.landmark_values)), space.basis.T @ (Q @ W)
-    used, end = basis[_carrying(W)], SearchEnd.of(fits)
-    return PCVMModel(places, used, "similarity", dual, b, end, tuple(fits), tuple(scales))
+    return PCVMModel.of(places, basis[_carrying(W)], "similarity", dual, b, fits, scales)
 
 
 def fit_as_published(
     space: LandmarkSpace,
-    values: Features,
+    values: Rows,
     n_classes: int,
     rng: np.random.Generator,
     one_against_rest: bool = False,
@@ -557,9 +542,8 @@ def fit_as_published(
 
     The dense version is used if every object is a landmark, otherwise the Nyström version.
     """
-    raw = values.rows(np.arange(n_classes), n_classes)
-    codes: Labels = raw.y
-    C = space.similarities(raw.features(np.arange(len(codes))))
+    codes: Labels = values.y
+    C = space.similarities(values.features(np.arange(len(codes))))
     W = space.similarities(space.landmark_values)
     dense = len(W) == len(codes)
     W1, how = None if dense else W, {"one_against_rest": one_against_rest, "exact": exact}
@@ -571,9 +555,16 @@ def fit_as_published(
     failed = Counter(f.reason for f in fits if not f.converged)
     told = [f"{reason} ({n} of {len(fits)} models)" for reason, n in failed.items()]
     reason = "; ".join(told) or fits[0].reason
-    end = SearchEnd(max(f.n_iter for f in fits), all(f.converged for f in fits), reason)
-    used = np.flatnonzero((w != 0).any(axis=1))
-    return PCVMModel(np.arange(len(W)), used, "similarity", dual, found.bias, end)
+    return PCVMModel(
+        np.arange(len(W)),
+        np.flatnonzero((w != 0).any(axis=1)),
+        "similarity",
+        dual,
+        found.bias,
+        max(f.n_iter for f in fits),
+        all(f.converged for f in fits),
+        reason,
+    )
 
 
 def basis_rows(n_basis: int | str, n: int, landmarks: Indices, rng: np.random.Generator) -> Indices:
