@@ -481,7 +481,8 @@ def cdr3_groups(receptors: Objects, identity: float) -> Indices:
     """
     cdr3s = [text.split()[1::2] for text in receptors]
     parts = [_encode([("", one[c]) for one in cdr3s], {"": 0}) for c in range(len(cdr3s[0]))]
-    graph = sparse.csr_array((len(cdr3s), len(cdr3s)), dtype=np.bool_)
+    # not csr_array: connected_components of SciPy 1.11 needs 32-bit indices
+    graph = sparse.csr_matrix((len(cdr3s), len(cdr3s)), dtype=np.bool_)
     for start in range(0, len(cdr3s), GROUPED):
         rows = slice(start, start + GROUPED)
         shape = (len(cdr3s[rows]), len(cdr3s))
@@ -492,6 +493,6 @@ def cdr3_groups(receptors: Objects, identity: float) -> Indices:
             )
         i, j = np.nonzero(identical >= identity * columns - 1e-9)
         near = (np.ones(len(i), np.bool_), (i + start, j))
-        graph = graph + sparse.csr_array(near, shape=graph.shape)
+        graph = graph + sparse.csr_matrix(near, shape=graph.shape)
     found: Indices = connected_components(graph, directed=False)[1].astype(np.intp)
     return found
