@@ -42,7 +42,9 @@ class Figures(NamedTuple):
     target: str
 
     def __str__(self) -> str:
-        return f"{self.accuracy:.1f} ± {self.error:.1f} % / {self.loss:.3f}"
+        accuracy, loss = f"{self.accuracy:.1f} ± {self.error:.1f} %", f"/ {self.loss:.3f}"
+        space = "\N{NO-BREAK SPACE}"  # a narrow column breaks before the log-loss only
+        return f"{accuracy.replace(' ', space)} {loss.replace(' ', space)}"
 
 
 def better(methods: dict[str, Figures], names: tuple[str, ...]) -> Figures:
