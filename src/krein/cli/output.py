@@ -189,10 +189,16 @@ def writing(path: str | None) -> Iterator[IO[str]]:
         elif path.endswith(".xz"):
             packed = lzma.LZMAFile(raw, "wb")  # noqa: SIM115 - closed below, before raw
         text = io.TextIOWrapper(packed, encoding="utf-8", newline="")
-        yield text
-        text.detach()  # and flush
-        if packed is not raw:
-            packed.close()
+        try:
+            yield text
+            text.detach()  # and flush
+            if packed is not raw:
+                packed.close()
+        except BaseException:
+            if packed is not raw:
+                with suppress(OSError, ValueError):
+                    text.close()  # since Python 3.13, its finaliser would report the error again
+            raise
 
 
 class Resumable:
