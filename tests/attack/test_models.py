@@ -29,6 +29,8 @@ from krein.model.file import from_tree
 from krein.model.schema import OPTIONAL, hints_of
 from tests.measures.market import MARKET
 
+from . import forger
+
 pytestmark = pytest.mark.filterwarnings("ignore:the published PCVM did not converge")
 
 X, y = load_iris(return_X_y=True)
@@ -451,6 +453,23 @@ def test_no_number_of_a_model_makes_predictions_large(trees, tmp_path):
         assert peak < 2**25, path
         tried += 1
     assert tried > 10
+
+
+@pytest.mark.parametrize(("kind", "n"), [("strings", 1_500_000), ("series", 20_000)])
+@pytest.mark.parametrize("part", ["landmarks", "second_look"])
+def test_long_objects_of_a_model_take_memory_in_proportion(part, kind, n):
+    """One long object takes a few kilobytes in a file, if its letters repeat."""
+    model = forger.kind_of(kind)
+    place = ("fitted", *MODEL, part, "fields", "objects")
+    objects = list(at(model.tree, place))
+    objects[0] = "ab" * (n // 2) if kind == "strings" else np.tile([[0.0], [1.0]], (n // 2, 1))
+    tree = replaced(model.tree, place, objects)
+
+    def answer():
+        assert forger.answers(from_tree(tree), model.new) is None
+
+    peak, _ = peak_of(answer)
+    assert peak < forger.MEMORY + forger.PER_BYTE * forger.size_of(tree)
 
 
 @pytest.mark.parametrize("kind", ["set", "frozenset", "dict", "in different sets", "tuples"])

@@ -1,6 +1,7 @@
 """`krein predict` imports only numpy, scipy and the measure, and agrees with the estimator."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -114,3 +115,25 @@ def test_parameters_that_predictions_depend_on_are_kept(tmp_path):
     found, expected = light.assess(X[100:]), model.assess(X[100:])
     assert found["status"].tolist() == expected["status"].tolist()
     np.testing.assert_array_equal(found["novelty"], expected["novelty"])
+
+
+STARTED = """
+import os, sys
+from krein.cli import main
+sys.argv = ["krein", "--version"]
+try:
+    main()
+except SystemExit:
+    print(os.environ["OPENBLAS_NUM_THREADS"], "numpy" in sys.modules)
+"""
+
+
+def test_blas_is_limited_before_it_is_loaded():
+    """Afterwards it has buffers for all threads, which may be more memory than there is."""
+    variable = "OPENBLAS_NUM_THREADS"
+    env = {name: value for name, value in os.environ.items() if name != variable}
+    for given, expected in ((env, "1"), (env | {variable: "3"}, "3")):
+        done = subprocess.run(
+            [sys.executable, "-c", STARTED], env=given, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.splitlines()[-1] == f"{expected} False"

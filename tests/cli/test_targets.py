@@ -242,6 +242,9 @@ def test_a_dash_is_standard_output(files, model, run):
         code, _, err = run(*command, "-o", "-")
         assert code == 2
         assert "only rows can be written to standard output" in err
+    code, _, err = run("predict", "m.krein", "new.txt", "--evidence", "100000")
+    assert code == 2  # three columns each
+    assert "100000 is not in the range" in err
     assert not (files / "-").exists()
 
 

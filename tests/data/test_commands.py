@@ -1,5 +1,9 @@
 """`krein fit` from files that are too large for memory, and on a cluster."""
 
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -9,6 +13,7 @@ import krein.data.dataset
 from krein.cli import krein as command
 
 from .conftest import equal_models, make_words
+from .test_failure import SCHEDULER
 
 WORDS, LABELS = make_words(900)
 
@@ -64,3 +69,37 @@ def test_a_cluster_that_does_not_answer_is_reported(words, tmp_path):
     )  # fmt: skip
     assert code != 0
     assert "a matrix already contains the comparisons" in out
+
+
+@pytest.mark.slow
+def test_a_lost_scheduler_is_one_line(tmp_path):
+    """Dask's own loggers would print tracebacks before it."""
+    pytest.importorskip("distributed")
+    rng = np.random.default_rng(0)
+    letters = rng.choice(list("abcdefgh"), size=(20_000, 40))
+    rows = "".join(f"{''.join(row)},{'xy'[i % 2]}\n" for i, row in enumerate(letters))
+    (tmp_path / "words.csv").write_text("word,label\n" + rows)
+    (tmp_path / "scheduler.py").write_text(SCHEDULER)
+    scheduler = subprocess.Popen(
+        [sys.executable, tmp_path / "scheduler.py"], stdin=-1, stdout=-1, stderr=-3, text=True
+    )
+    address = scheduler.stdout.readline().strip()
+    many = ("--landmarks", "random", "--n-landmarks", "2000")
+    fit = ("-m", "krein", "fit", "words.csv", "--model", "ikfd", *many, "-o", "m.krein")
+    process = subprocess.Popen(
+        [sys.executable, *fit, "--cluster", address], stdout=-1, stderr=-1, text=True, cwd=tmp_path
+    )
+    try:
+        while not process.stdout.readline().startswith("cluster"):
+            assert process.poll() is None
+        time.sleep(3)
+        scheduler.kill()
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 1
+        assert err.startswith(f"krein: error: the connection to the Dask scheduler at {address}")
+        assert err.count("\n") == 1
+        assert not (tmp_path / "m.krein").exists()
+    finally:
+        for one in (process, scheduler):
+            one.kill()
+            one.communicate()

@@ -1,10 +1,14 @@
 """The command `krein`: files in, probabilities and a report out. One file per command."""
 
+import os
+
 from .group import krein
 
 
 def main() -> None:
     """Run the command."""
+    # krein runs BLAS in one thread; buffers for others would only take memory, which may be limited
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     krein(prog_name="krein")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import replace
 from inspect import signature
@@ -254,6 +255,8 @@ def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) ->
         client = connect(address)
     except (ConnectionError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
+    for name in ("distributed", "distributed.client", "asyncio"):  # which print tracebacks
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     with client, dask.config.set({"krein.wait": wait}):
         try:
             threads = sum(client.nthreads().values())
