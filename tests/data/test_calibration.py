@@ -113,7 +113,8 @@ def test_left_out_scores_are_close_to_a_fit_without_the_object(
         pytest.skip("the shrinkage per class changes from fit to fit")
     _, words, labels = table
     clf = calibrated(name).set_params(shrinkage=shrinkage).fit(words, labels)
-    space, moments_of_all, passed = clf.space_, clf.stream_.moments, clf.stream_.passed
+    space, passed = clf.space_, clf.stream_
+    moments_of_all = passed.moments[passed.powers.index(space.power)]
     sample = LabelledValues.of(space, passed.values, passed.codes, passed.weights)
     family = clf._family(clf.classes_)
     family, _ = family.chosen(space, moments_of_all, sample)

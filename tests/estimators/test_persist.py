@@ -286,6 +286,7 @@ def test_a_calibrated_model_keeps_no_values_of_training_objects(tmp_path):
     again = krein.load(tmp_path / "m.krein")
     assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
     assert again.power_ == clf.power_
+    assert again.stream_ is None
     with pytest.raises(ValueError, match="calibrated and then loaded"):
         again.set_params(calibrate=False).partial_fit(X, y)
     assert clf.set_params(calibrate=False).partial_fit(X, y).n_samples_seen_ == 300

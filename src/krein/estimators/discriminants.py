@@ -64,49 +64,47 @@ _NOT_PUBLISHED: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class PassResult:
-    """The result of a pass: moments of all objects, and the calibration sample."""
+class Stream:
+    """What is known of all objects so far: their moments, and the calibration sample.
 
-    moments: Annotated[tuple[ClassMoments, ...], "powers"]  # in each space that is compared
+    A pass sums it over blocks, and `partial_fit` over chunks. A file of a calibrated model, which
+    does not accept further chunks, contains none.
+    """
+
+    powers: Annotated[tuple[Power, ...], "powers"]  # of a dissimilarity, to choose from
+    moments: Annotated[tuple[ClassMoments, ...], "powers"]  # in the space of each power
     indices: Annotated[Indices, "n_sample", ROWS]  # of the sample among all objects
     values: Annotated[Array, "n_sample m"]
     codes: Annotated[Codes, "n_sample", CODE]
     weights: Annotated[Array, "n_sample", NON_NEGATIVE] | None
 
-    def within(self, sample: CalibrationSample) -> PassResult:
+    def within(self, sample: CalibrationSample) -> Stream:
         """Return the same, restricted to the objects that belong to `sample`."""
         some = sample.among(self.indices)
-        weights = None if self.weights is None else self.weights[some]
-        return PassResult(
-            self.moments, self.indices[some], self.values[some], self.codes[some], weights
+        return replace(
+            self,
+            indices=self.indices[some],
+            values=self.values[some],
+            codes=self.codes[some],
+            weights=self.weights_at(some),
         )
 
     def weights_at(self, rows: Indices) -> Array | None:
         """Return the weights of some objects of the sample; None if there are none."""
         return None if self.weights is None else self.weights[rows]
 
-    def __add__(self, other: PassResult) -> PassResult:
+    def __add__(self, other: Stream) -> Stream:
         weights = None
         if self.weights is not None and other.weights is not None:
             weights = np.concatenate([self.weights, other.weights])
-        return PassResult(
+        return Stream(
+            self.powers,
             tuple(map(add, self.moments, other.moments)),
             np.concatenate([self.indices, other.indices]),
             np.concatenate([self.values, other.values]),
             np.concatenate([self.codes, other.codes]),
             weights,
         )
-
-
-@dataclass(frozen=True)
-class Stream:
-    """The state of `partial_fit`: the sums so far."""
-
-    moments: Annotated[ClassMoments, LOCAL]  # in the space of the chosen power
-    powers: Annotated[tuple[Power, ...], "powers"]  # to choose from
-    passed: PassResult | None
-    """Moments per power, and the sample for the choice. None for a calibrated model in a file,
-    which does not accept further chunks."""
 
 
 def moments_of(
@@ -118,7 +116,7 @@ def moments_of(
     sample: CalibrationSample,
     seen: int,
     chunk: Chunk,
-) -> Costed[PassResult]:
+) -> Costed[Stream]:
     """Compare a chunk with the landmarks, after `seen` objects of earlier chunks.
 
     Returns its class moments in each space, and its part of the calibration sample.
@@ -132,7 +130,8 @@ def moments_of(
     indices = seen + chunk.start + np.arange(len(codes))
     some = sample.among(indices)
     weights = None if chunk.weights is None else chunk.weights[some]
-    return PassResult(moments, indices[some], values[some], codes[some], weights), cost
+    powers = tuple(space.power for space in spaces)
+    return Stream(powers, moments, indices[some], values[some], codes[some], weights), cost
 
 
 def _fit(
@@ -201,6 +200,11 @@ def _partial_fit(
     self
     """
     before: Stream | None = getattr(self, "stream_", None)
+    if before is None and "stream_" in vars(self):
+        raise ValueError(
+            "this model was calibrated and then loaded from a file, which does not store the "
+            "state that further chunks need: use fit, or start again with partial_fit"
+        )
     if before is None and classes is None:
         raise ValueError(
             "the first call of partial_fit needs classes=, with all classes that will occur"
@@ -210,11 +214,6 @@ def _partial_fit(
         raise ValueError(
             f"classes={known.tolist()} differ from those of the first call, "
             f"{self.classes_.tolist()}"
-        )
-    if before is not None and before.passed is None:
-        raise ValueError(
-            "this model was calibrated and then loaded from a file, which does not store the "
-            "state that further chunks need: use fit, or start again with partial_fit"
         )
     measure = None if before is None else self.measure_
     with all_or_nothing(self), self._open(X, y, sample_weight, measure) as data:
@@ -257,16 +256,15 @@ def _add(
             self.n_samples_seen_, landmarks.indices, all_up_to=SAMPLE_SIZE, wanted=SAMPLE_SIZE
         )
     spaces = [choice.space.with_power(power) for power in powers]
-    earlier = None if before is None else before.passed
-    if earlier is None:
+    if before is None:
         origins = [space.origin() for space in spaces]
     else:
-        origins = [moments.origin for moments in earlier.moments]
+        origins = [moments.origin for moments in before.moments]
     seen = self.n_samples_seen_ - data.survey().n_objects
     term = partial(moments_of, choice.columns, spaces, origins, classes, family, sample, seen)
     passed = data.reduce(term, add, block_rows(run.measure, m), m, run.counter)
-    if earlier is not None:
-        passed = earlier.within(sample) + passed
+    if before is not None:
+        passed = before.within(sample) + passed
     some = LabelledValues.of(choice.space, passed.values, passed.codes, passed.weights)
     best, unchosen = 0, family
     if _chooses(self):
@@ -277,7 +275,7 @@ def _add(
         best = least_loss(choices)
         family, _ = choices[best]
     space, moments = spaces[best], passed.moments[best]
-    self.stream_ = Stream(moments, powers, passed)
+    self.stream_ = passed
     head, temperature, reference = self._head(family, space, moments), 1.0, None
     if self.calibrate:
         if groups is None:
@@ -373,7 +371,7 @@ def _priors(self: IKFD | IKQD, classes: NDArray[Any]) -> Priors:
 def _stored(self: IKFD | IKQD, attribute: str) -> Any:
     """Return a fitted attribute as it is stored in a model file."""
     if attribute == "stream_" and self.calibrate:  # no further chunks: the values can be dropped
-        return replace(self.stream_, passed=None)
+        return None
     return getattr(self, attribute)
 
 
@@ -497,7 +495,7 @@ class IKFD(Classifier):
     array(['en', 'de'], dtype='<U2')
     """
 
-    stream_: Annotated[Stream, LOCAL]
+    stream_: Annotated[Stream, LOCAL] | None
     target_: Target | Annotated[list[Target], "C"]
     shrinkage_: Annotated[float, SHARE] | Annotated[Array, "C", SHARE]
 
@@ -694,7 +692,7 @@ class IKQD(Classifier):
     array(['narrow', 'wide'], dtype='<U6')
     """
 
-    stream_: Annotated[Stream, LOCAL]
+    stream_: Annotated[Stream, LOCAL] | None
     target_: Target | Annotated[list[Target], "C"]
 
     def __init__(

@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from numbers import Number
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -20,12 +21,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags, assert_all_finite, check_array
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    _num_samples,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_non_negative, column_or_1d, validate_data
 
 from ..compare.pairs import Counter, Pairs, limit_blas_threads, try_symmetry
 from ..core.calibration import Family, Priors, Reference, novelty_scores
@@ -556,14 +552,11 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
             y = unframed(y)
             refuse_missing(y)
             y = column_or_1d(y, warn=True)
-            if not hasattr(X, "__fspath__") and not isinstance(X, str) and _num_samples(X) == 0:
+            if is_empty(X):
                 raise ValueError(f"there are no objects for {type(self).__name__} to learn from")
         if sample_weight is not None and not is_dask(sample_weight):
             refuse_masked(sample_weight, "sample_weight")
-            n = len(np.asarray(sample_weight)) if y is None else len(y)
-            sample_weight = _check_sample_weight(
-                sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
-            )
+            sample_weight = check_weights(sample_weight, None if y is None else len(y))
         return open_data(
             X,
             y,
@@ -663,6 +656,25 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         if not ((given > 0) & np.isfinite(given)).all():
             raise ValueError(f"class_weight must be positive numbers; got {self.class_weight!r}")
         return Priors(costs=given)
+
+
+def check_weights(weights: Any, n: int | None) -> Array:
+    """Return the weights (n,) of objects, or raise an error; one number stands for all of them.
+
+    `n` is None if the objects have not been counted yet.
+    """
+    if isinstance(weights, Number) and n is not None:
+        weights = np.full(n, weights, dtype=np.float64)
+    found: Array = check_array(
+        weights, ensure_2d=False, dtype=np.float64, order="C", input_name="sample_weight"
+    )
+    if found.ndim != 1 or (n is not None and len(found) != n):
+        wanted = "one number per object" if n is None else f"the shape ({n},)"
+        raise ValueError(f"sample_weight has the shape {found.shape}; it must have {wanted}")
+    if not found.any():
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    check_non_negative(found, "`sample_weight`")
+    return found
 
 
 def check_multiclass(multiclass: str) -> None:
