@@ -10,7 +10,14 @@ from krein.measures.series import DTW, ERP, LANES, MSM, NumericEdit
 
 def run() -> None:
     rng = np.random.default_rng(0)
-    measures = ((DTW(), 1), (DTW(band=0.1), 2), (ERP(), 2), (NumericEdit(), 2), (MSM(), 1))
+    measures = (
+        (DTW(), 1),
+        (DTW(band=0.1), 2),
+        (ERP(), 2),
+        (NumericEdit(), 2),
+        (MSM(), 1),
+        (MSM(), 2),
+    )
     for measure, channels in measures:
         for lengths in ([0], [1], [0, 1, 2, 9], [1] * (LANES + 1), [9, 0, 1, 30] * 17):
             A = [rng.normal(size=(n, channels)) for n in lengths]

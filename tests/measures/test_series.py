@@ -187,6 +187,14 @@ def test_msm_matches_its_recursion(pair, cost):
     np.testing.assert_allclose(one("msm", a, b, cost=cost), D[-1, -1], atol=1e-9)
 
 
+@PROPERTY
+@given(two_series(most=3), st.floats(0.125, 2))
+def test_msm_adds_up_channels(pair, cost):
+    a, b = pair
+    each = [one("msm", a[:, c], b[:, c], cost=cost) for c in range(a.shape[1])]
+    np.testing.assert_allclose(one("msm", a, b, cost=cost), sum(each), rtol=1e-12, atol=1e-9)
+
+
 def test_a_full_band_changes_nothing_and_a_zero_band_is_pointwise():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(80, 12, 2))

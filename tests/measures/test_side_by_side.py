@@ -139,6 +139,13 @@ def test_the_cost_of_the_path_matches_the_measure(name, params, objects):
                 np.testing.assert_array_equal(path[[0, -1]], ends)
 
 
+def test_channels_that_are_warped_separately_have_no_common_path():
+    X = gestures(np.random.default_rng(3), 2)
+    found = get_measure("msm", {"layout": "times-channels"}).side_by_side(X[0], X[1])
+    np.testing.assert_array_equal(found.first, X[0])
+    assert found.path.shape == (0, 2)
+
+
 @pytest.mark.parametrize("layout", ["times-channels", "channels-times"])
 def test_the_path_of_several_channels(layout):
     X = gestures(np.random.default_rng(3), 6)

@@ -309,34 +309,39 @@ _msm_to_even = _msm_row(2 * LANES, LANES)
 def msm_lanes(flat, starts, batch, ends, cost):  # type: ignore[no-untyped-def]
     """D[i, j] = min(D[i−1, j−1] + |a_i − b_j|, D[i−1, j] + C(a_i; a_i−1, b_j),
     D[i, j−1] + C(b_j; b_j−1, a_i)), where C(x; y, z) is `cost` plus the distance of x from the
-    interval between y and z. No moves lead to an empty series; its distance is 1e300 to all others,
-    and 0 to another empty one.
+    interval between y and z; added up over channels. No moves lead to an empty series; its distance
+    is 1e300 to all others, and 0 to another empty one.
     """
-    count, (width, _, _) = len(starts) - 1, batch.shape
+    count, (width, channels, _) = len(starts) - 1, batch.shape
     W = np.empty((width, 3, LANES))
     w = W.reshape(-1)
-    out = np.empty((count, LANES))
-    W[:, 0] = batch[:, 0]
+    out = np.zeros((count, LANES))
     for s in range(count):
         first, n = starts[s], starts[s + 1] - starts[s]
-        if n == 0 or width == 0:  # there is no first cell
-            for lane in range(LANES):
-                out[s, lane] = 0.0 if n == ends[lane] else _LARGE
-            continue
-        value = flat[first, 0]
-        W[0, 1] = np.abs(value - W[0, 0])
-        for j in range(1, width):
-            for lane in range(LANES):
-                extra = _outside(W[j, 0, lane], W[j - 1, 0, lane], value)
-                W[j, 1, lane] = W[j - 1, 1, lane] + cost + extra
-        for i in range(1, n):
-            value, before = flat[first + i, 0], flat[first + i - 1, 0]
-            if i % 2 == 1:
-                _msm_to_odd(w, value, before, cost, width)
-            else:
-                _msm_to_even(w, value, before, cost, width)
         for lane in range(LANES):
-            out[s, lane] = W[ends[lane] - 1, 2 - n % 2, lane] if ends[lane] > 0 else _LARGE
+            if n == 0 or ends[lane] == 0:  # there is no first cell
+                out[s, lane] = 0.0 if n == ends[lane] else _LARGE
+    for c in range(channels):
+        W[:, 0] = batch[:, c]
+        for s in range(count):
+            first, n = starts[s], starts[s + 1] - starts[s]
+            if n == 0 or width == 0:
+                continue
+            value = flat[first, c]
+            W[0, 1] = np.abs(value - W[0, 0])
+            for j in range(1, width):
+                for lane in range(LANES):
+                    extra = _outside(W[j, 0, lane], W[j - 1, 0, lane], value)
+                    W[j, 1, lane] = W[j - 1, 1, lane] + cost + extra
+            for i in range(1, n):
+                value, before = flat[first + i, c], flat[first + i - 1, c]
+                if i % 2 == 1:
+                    _msm_to_odd(w, value, before, cost, width)
+                else:
+                    _msm_to_even(w, value, before, cost, width)
+            for lane in range(LANES):
+                if ends[lane] > 0:
+                    out[s, lane] += W[ends[lane] - 1, 2 - n % 2, lane]
     return out
 
 
@@ -631,7 +636,7 @@ class DTW(_Elastic):
     See Also
     --------
     ERP : A metric, with a penalty for unmatched samples.
-    MSM : A metric for series of one channel.
+    MSM : A metric that does not depend on a reference value.
 
     Examples
     --------
@@ -753,11 +758,13 @@ class NumericEdit(_Elastic):
 
 @dataclass(frozen=True)
 class MSM(_Elastic):
-    """Move-split-merge (Stefan, Athitsos & Das 2013): a metric for series of one channel.
+    """Move-split-merge (Stefan, Athitsos & Das 2013): a metric.
 
     The smallest cost of turning one series into the other by moving a value (at the cost of its
-    change), splitting one in two, or merging two equal ones (`cost` each). O(T²) per pair. NaN at
-    the end of a series is padding and is stripped.
+    change), splitting one in two, or merging two equal ones (`cost` each). The distances of several
+    channels are added up, each with a warping of its own ("independent" in Shifaz et al. 2023 and in
+    aeon), so that the sum is a metric too. O(T²·channels) per pair. NaN at the end of a series is
+    padding and is stripped.
 
     Parameters
     ----------
@@ -770,8 +777,8 @@ class MSM(_Elastic):
 
     See Also
     --------
-    DTW : Warps without a penalty; faster with a band, and for several channels.
-    ERP : A metric for several channels.
+    DTW : Warps all channels together, without a penalty; faster with a band.
+    ERP : A metric that warps all channels together.
 
     Examples
     --------
@@ -792,12 +799,9 @@ class MSM(_Elastic):
         """Return the cost of a split or merge."""
         return (float(self.cost),)
 
-    def check(self, objects: Any) -> Objects:
-        """Return the series, which must have one channel."""
-        series = super().check(objects)
-        channels = 0 if self.layout == CHANNELS_FIRST else 1
-        if len(series) and series[0].shape[channels] != 1:
-            raise ValueError(
-                f"msm compares series of one channel; these have {series[0].shape[channels]}"
-            )
-        return series
+    def side_by_side(self, a: Any, b: Any) -> SideBySide:
+        """Return both curves, and the corresponding times of series of one channel."""
+        first, second = self.contents([np.asarray(x, dtype=np.float64) for x in (a, b)])
+        if first.shape[1] == 1:
+            return super().side_by_side(a, b)
+        return Curves(first, second, np.empty((0, 2), dtype=np.intp))  # each has its own path
