@@ -3,17 +3,20 @@
 import tracemalloc
 from collections import Counter
 from dataclasses import replace
+from itertools import combinations, groupby, pairwise
 
 import numpy as np
 import pytest
+from scipy.stats import kstest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from krein.datasets import make_protein_families
 from krein.measures import features, get_measure
 from krein.measures.features import (
     BINS,
+    FARTHEST,
     FOLDED,
-    WIDTH,
+    UNIT,
     Convolutions,
     Gradients,
     NGrams,
@@ -179,74 +182,155 @@ def series(rng, n=12):
     return [rng.normal(size=(rng.integers(30, 60), 2)).cumsum(axis=0) for _ in range(n)]
 
 
-def test_convolutions_by_their_definition():
+def kernel(code):
+    """Return the nine weights of a kernel; the second 84 have the opposite signs."""
+    weights = np.full(9, -1)
+    weights[list(list(combinations(range(9), 3))[code % 84])] = 2
+    return weights if code < 84 else -weights
+
+
+def convolution_of(C, one, i):
+    """Return a convolution by its definition, one time and one channel at a time."""
+    d = int(C.dilations[i // 84])
+    whole = np.rint((one - C.mean) / C.spread * UNIT).astype(int)
+    value = np.zeros(len(one), dtype=int)
+    for pair in range(C.pair_starts[i], C.pair_starts[i + 1]):
+        signal = np.pad(whole[:, C.channel_of[pair]], 4 * d)
+        w = kernel(int(C.kernel_of[pair]))
+        value += [signal[t : t + 8 * d + 1 : d] @ w for t in range(len(one))]
+    out_of_sight = (i // 84 + i % 84) % 2 and len(one) > 8 * d
+    return value[4 * d : -4 * d] if out_of_sight else value
+
+
+@pytest.mark.parametrize(("length", "channels"), [(40, 1), (33, 2), (8, 1), (2, 3), (1, 1)])
+def test_convolutions_by_their_definition(length, channels):
+    """Share of the times above each bias, and the longest stretch of them."""
     rng = np.random.default_rng(0)
-    X = [one[:40] for one in series(rng) if len(one) >= 40]
+    X = rng.normal(size=(12, length, channels)).cumsum(axis=1)
     C = Convolutions.fit(X, np.random.default_rng(1))
-    F = C(X) * C.scale + C.centre
-    one = ((X[0] - C.mean) / C.spread).astype(np.float32)
-    for k in (0, 17, 499):
-        d, half = int(C.dilations[k]), int(C.dilations[k]) * (WIDTH // 2)
-        value = np.zeros(len(one))
-        for pair in np.flatnonzero(C.kernel_of == k):
-            signal = np.pad(one[:, C.channel_of[pair]], half)
-            w = C.weights[pair]
-            value += [signal[t : t + d * WIDTH : d] @ w for t in range(len(one))]
-        np.testing.assert_allclose(F[0, 2 * k + 1], value.max() - C.thresholds[k], atol=1e-4)
-        np.testing.assert_allclose(F[0, 2 * k], (value > C.thresholds[k]).mean(), atol=0.03)
+    found = C(X)[3] * C.scale + C.centre
+    for i in range(len(C.starts) - 1):
+        value = convolution_of(C, X[3], i)
+        for f in range(C.starts[i], C.starts[i + 1]):
+            above = value > C.biases[f]
+            runs = [len(list(run)) for true, run in groupby(above) if true]
+            expected = [above.mean(), max(runs, default=0) / len(value)]
+            np.testing.assert_allclose(found[2 * f : 2 * f + 2], expected, atol=1e-12)
+
+
+def test_biases_are_quantiles_of_training_series():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6, 50, 1)).cumsum(axis=1)  # so few that biases come from all of them
+    C = Convolutions.fit(X, np.random.default_rng(1))
+    ranks = []
+    for i in range(len(C.starts) - 1):
+        whole = replace(C, dilations=C.dilations[[i // 84]])  # at both ends too
+        values = [whole._convolved(one, 0)[i % 84] for one in whole._whole_numbers(X)]
+        own = C.biases[C.starts[i] : C.starts[i + 1], None]
+        ranks.extend((np.concatenate(values) <= own).mean(axis=1))
+    assert kstest(ranks, "uniform").statistic < 0.02
+
+
+def test_dilations_reach_the_length_of_a_series():
+    for length in (1, 8, 9, 40, 300):
+        C = Convolutions.fit(np.zeros((4, length, 1)), np.random.default_rng(1))
+        assert C.dilations[0] == 1
+        assert C.dilations[-1] * 8 <= max(length - 1, 8) < C.dilations[-1] * 8 + 8
+        assert np.diff(C.dilations).min(initial=1) == 1
+        assert len(C.biases) == 84 * 32
+
+
+def test_more_series_have_fewer_features():
+    one = np.random.default_rng(0).normal(size=(1, 12, 1))
+    numbers = [
+        Convolutions.fit(np.broadcast_to(one, (n, 12, 1)), np.random.default_rng(0)).n_features
+        for n in (10, 2000, 4000, 20_000)
+    ]
+    assert numbers == [2 * 84 * each for each in (32, 32, 16, 6)]
 
 
 def test_convolutions_combine_channels():
     X = [np.random.default_rng(i).normal(size=(20, 12)) for i in range(5)]
     C = Convolutions.fit(X, np.random.default_rng(1))
-    sizes = np.bincount(C.kernel_of)
+    sizes = np.diff(C.pair_starts)
     assert sizes.min() == 1
     assert 2 < sizes.max() <= 9
     assert set(C.channel_of) == set(range(12))
-    pairs = set(zip(C.kernel_of.tolist(), C.channel_of.tolist(), strict=True))
-    assert len(pairs) == len(C.kernel_of)  # no channel twice
+    first = C.kernel_of[C.pair_starts[:-1]]
+    np.testing.assert_array_equal(first, np.arange(len(first)) % 84)
+    assert C.kernel_of.max() >= 84  # with signs, differences of channels count too
+    for a, b in pairwise(C.pair_starts):
+        assert len(set(C.channel_of[a:b])) == b - a  # no channel twice
+
+
+def test_the_longest_convolutions_fit_into_32_bits():
+    """Nine channels of the largest values with the signs of their kernels."""
+    C = Convolutions.fit(np.random.default_rng(0).normal(size=(4, 9, 9)), np.random.default_rng(1))
+    C = replace(
+        C,
+        dilations=np.array([1]),
+        pair_starts=9 * np.arange(85),
+        channel_of=np.tile(np.arange(9), 84),
+        kernel_of=np.zeros(9 * 84, dtype=np.int64),
+    )
+    far = np.where(kernel(0) > 0, 1e9, -1e9)[:, None] * np.ones(9)
+    value = C._convolved(C._whole_numbers([far])[0], 0)[0, 4]
+    assert value == 9 * 12 * FARTHEST * UNIT
+
+
+def test_a_constant_part_has_no_convolution():
+    """Whatever its level is: sums are exact."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(9, 1, 1)), 60, axis=1)
+    X[:, :20] += rng.normal(size=(9, 20, 1))
+    C = Convolutions.fit(X, np.random.default_rng(1))
+    assert not C._convolved(C._whole_numbers(X[:1])[0], 0)[:, 24:56].any()
 
 
 def test_series_of_different_lengths_are_stretched():
     X = series(np.random.default_rng(0))
     C = Convolutions.fit(X, np.random.default_rng(1))
     F = C(X)
-    assert F.shape == (len(X), 1000)
+    assert F.shape == (len(X), 2 * 84 * 32)
     np.testing.assert_allclose(F.mean(axis=0), 0, atol=1e-9)
     np.testing.assert_array_equal(C(X[3:4]), F[3:4])
 
 
-@pytest.mark.parametrize("length", [40, 25, 90])
+@pytest.mark.parametrize("length", [40, 25, 90, 1])
 def test_shares_of_a_series_add_up_along_it(length):
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(40, 2)).cumsum(axis=0) for _ in range(8)]
     C = Convolutions.fit(X, np.random.default_rng(1))
-    slope, one = rng.normal(size=1000), rng.normal(size=(length, 2)).cumsum(axis=0)
+    slope, one = rng.normal(size=C.n_features), rng.normal(size=(length, 2)).cumsum(axis=0)
     told = C.shares(one, slope)
     np.testing.assert_allclose(told.parts, C([one])[0] * slope, atol=1e-9)
     assert told.along.shape == (length, 2)
     np.testing.assert_allclose(told.along.sum(), told.parts.sum(), atol=1e-9)
     # each channel has its part of the convolutions that see it
     for c in range(2):
-        n = np.bincount(C.kernel_of, minlength=500)  # channels of each convolution
-        share = np.bincount(C.kernel_of, weights=C.channel_of == c, minlength=500) / n
-        own = told.parts @ np.repeat(share, 2)
+        sees = [np.mean(C._channels(i) == c) for i in range(len(C.starts) - 1)]
+        own = told.parts @ np.repeat(sees, 2 * np.diff(C.starts))
         np.testing.assert_allclose(told.along[:, c].sum(), own, atol=1e-9)
 
 
-def test_the_largest_value_of_a_convolution_belongs_to_the_values_around_it():
+def test_the_longest_stretch_belongs_to_the_values_around_it():
     rng = np.random.default_rng(0)
-    C = Convolutions.fit([rng.normal(size=(60, 1)) for _ in range(8)], np.random.default_rng(1))
-    k = int(np.argmin(C.dilations))
-    slope = np.zeros(1000)
-    slope[2 * k + 1] = 1.0
+    C = Convolutions.fit(rng.normal(size=(8, 60, 1)), np.random.default_rng(1))
+    C = replace(C, centre=np.zeros(C.n_features))  # so that other times add nothing
     one = rng.normal(size=(60, 1))
-    told = C.shares(one, slope)
-    name, ((a, b),) = told.describe(2 * k + 1)
-    assert name == f"times {a} to {b - 1}"
-    assert b - a <= WIDTH * C.dilations[k]
-    assert told.along[a:b].any()
-    assert not np.delete(told.along, np.s_[a:b]).round(12).any()
+    found = C([one])[0]
+    for f in (1, 301):  # at the smallest dilation
+        slope = np.zeros(C.n_features)
+        slope[f] = 1.0
+        told = C.shares(one, slope)
+        i = int(np.searchsorted(C.starts, f // 2, side="right")) - 1
+        longest = round(found[f] * C.scale[f] * (60 if i % 2 == 0 else 52))
+        marked = np.flatnonzero(told.along[:, 0].round(12))
+        assert longest > 0
+        assert np.ptp(marked) + 1 <= longest + 8
+        name, ((a, b),) = told.describe(f)
+        assert name == f"times {a} to {b - 1}"
+        assert b - a <= 9
 
 
 def test_gradients_by_their_definition():

@@ -5,7 +5,7 @@ objects without their labels, and turns any objects of the same kind into rows o
 1 in the mean. Its fields are arrays, so it can be stored in a model file.
 
     strings, sequences   hashed character n-grams, weighted by how rare they are
-    series               random convolutions (ROCKET; Dempster, Petitjean & Webb 2020)
+    series               convolutions (MiniRocket; Dempster, Schmidt & Webb 2021)
     images               histograms of gradients (HOG; Dalal & Triggs 2005)
     records              those of each part, side by side
 """
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, issparse, vstack
 
-from ..core.shapes import COUNT, LOCAL, POSITIVE, Array, Indices, Within
+from ..core.shapes import COUNT, LOCAL, POSITIVE, Array, Indices, Mask, Within
 
 Float32 = NDArray[np.float32]
 
@@ -406,28 +406,51 @@ def _counted(texts: list[str], shortest: int, longest: int) -> csr_array:
 
 # -- series ----------------------------------------------------------------------------------------
 
-KERNELS, WIDTH = 500, 9
-"""Number of random convolutions, and the number of values of each channel in each."""
+KERNELS, WIDTH = 84, 9
+"""Number of kernels (`krein.measures.minirocket`), and of values of each channel that one sees."""
+
+DILATIONS = 32
+"""Maximum number of dilations, and of biases per kernel."""
+
+MANY = 2_000
+"""Up to this many series, a kernel has `DILATIONS` biases, and fewer in proportion for more."""
+
+FEWEST = 6
+"""The least number of biases per kernel."""
+
+DRAWN = 8
+"""Biases are values of the convolutions of this many training series."""
 
 MOST_CHANNELS = 9
 """A convolution combines at most this many channels."""
 
+UNIT, FARTHEST = 2**16, 2**7
+"""Values are rounded to multiples of 1/UNIT of the spread, and cut off at FARTHEST times it: sums
+over nine channels fit into 32 bits."""
+
 SCALED = 250
 """Features are standardised on about this many series."""
 
+SEARCHED = 1_000
+"""About how many of the features are used in the search for similar series."""
+
 STACK = 2**22
-"""Numbers that are convolved together, small enough for the processor's cache."""
+"""Numbers that are convolved together, so that memory does not grow with the number of series."""
+
+_GOLDEN = (np.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True)
 class Convolutions:
-    """Random convolutions of series (ROCKET; Dempster, Petitjean & Webb 2020).
+    """Convolutions of series with the kernels of MiniRocket (Dempster, Schmidt & Webb 2021).
 
-    Kernels have a random dilation and some random channels, with nine centred normal weights each;
-    the threshold is a random value of the convolution of one training series, as in MiniRocket. The
-    common length, the mean and the spread are those of the training series too. Features are the
-    share above the threshold and the maximum of each convolution, standardised and divided by the
-    square root of their number.
+    Each of 84 kernels has up to 32 dilations, which grow exponentially up to the length of the
+    series, and sees a random channel. If it sees several, the others have random kernels with
+    random signs, so that differences of channels count too. Two features belong to each bias of a
+    kernel: the share of times at which its convolution is above the bias, and the longest stretch
+    of such times (as in MultiRocket; Tan et al. 2022). They are standardised and divided by the
+    square root of their number. Biases are quantiles of the convolutions of some training series,
+    which also determine the common length, and the mean and spread of each channel.
 
     Examples
     --------
@@ -435,163 +458,217 @@ class Convolutions:
     >>> from krein.measures.features import Convolutions
     >>> waves = [np.sin(np.arange(40) * f) for f in (0.3, 0.9)]
     >>> Convolutions.fit(waves, np.random.default_rng(0))(waves).shape
-    (2, 1000)
+    (2, 5376)
     """
 
     length: Annotated[int, "length", Within(1, below="bytes")]
     mean: Annotated[Array, "channels"]
     spread: Annotated[Array, "channels", POSITIVE]
-    dilations: Annotated[NDArray[np.int64], "kernels", Within(1, below="length+1")]
-    weights: Annotated[Float32, f"pairs {WIDTH}"]  # of a kernel and one of its channels
-    kernel_of: Annotated[NDArray[np.int64], "pairs", Within(0, below="kernels", ascending=True)]
+    dilations: Annotated[NDArray[np.int64], "dilations", Within(1, below="length+1")]
+    pair_starts: Annotated[NDArray[np.int64], f"{KERNELS}*dilations+1", Within(0, spans="pairs")]
     channel_of: Annotated[NDArray[np.int64], "pairs", Within(0, below="channels")]
-    thresholds: Annotated[Float32, "kernels"]
+    kernel_of: Annotated[NDArray[np.int64], "pairs", Within(0, 2 * KERNELS - 1)]  # with its sign
+    starts: Annotated[NDArray[np.int64], f"{KERNELS}*dilations+1", Within(0, spans="biases")]
+    biases: Annotated[NDArray[np.int32], "biases", Within(-(2**31), 2**31 - 1)]
     centre: Annotated[Array, "features"]
     scale: Annotated[Array, "features", POSITIVE]
 
     @classmethod
     def fit(cls, series: Sequence[Any], rng: np.random.Generator) -> Self:
-        """Draw the kernels. Series of different lengths are stretched to their median length.
-
-        O(N·T·KERNELS).
+        """Draw channels and biases. Series of different lengths are stretched to their median
+        length. O(N·T·channels), and O(T·features) per series that biases are drawn from.
         """
         length = int(np.median([len(one) for one in series]))
-        stack = _stacked(series, length)
-        mean, spread = stack.mean(axis=(0, 1)), stack.std(axis=(0, 1))
-        spread = np.where(spread > 0, spread, 1.0)
-        n, T, n_channels = stack.shape
-        most = np.log2(max((T - 1) / (WIDTH - 1), 1.0))
+        mean, spread = _moments(series)
+        n_channels, each = len(mean), np.clip(DILATIONS * MANY // len(series), FEWEST, DILATIONS)
+        most = np.log2(max((length - 1) / (WIDTH - 1), 1.0))
+        dilations, numbers = np.unique(
+            np.exp2(np.linspace(0, most, int(each))).astype(np.int64), return_counts=True
+        )
         several = np.log2(min(n_channels, MOST_CHANNELS) + 1)
-        dilations, weights, kernel_of, channel_of, places = [], [], [], [], []
-        for k in range(KERNELS):
-            dilations.append(int(2 ** rng.uniform(0, most)))
-            combined = rng.permutation(n_channels)[: int(2 ** rng.uniform(0, several))]
-            for channel in combined:
-                drawn = rng.normal(size=WIDTH)
-                weights.append((drawn - drawn.mean()).astype(np.float32))
-                kernel_of.append(k)
-                channel_of.append(int(channel))
-            places.append((int(rng.integers(n)), int(rng.integers(T))))
-        fields = {
-            "length": length,
-            "mean": mean,
-            "spread": spread,
-            "dilations": np.array(dilations),
-            "weights": np.stack(weights),
-            "kernel_of": np.array(kernel_of),
-            "channel_of": np.array(channel_of),
-            "thresholds": np.zeros(KERNELS, dtype=np.float32),
-            "centre": np.zeros(2 * KERNELS),
-            "scale": np.ones(2 * KERNELS),
-        }
-        plain, scaled = cls(**fields), ((stack - mean) / spread).astype(np.float32)
-        thresholds = [
-            plain._convolved(scaled[some : some + 1], k)[0, time]
-            for k, (some, time) in enumerate(places)
-        ]
-        fields["thresholds"] = np.array(thresholds, dtype=np.float32)
-        F = cls(**fields)(series[:: -(-n // SCALED)])
-        deviation = F.std(axis=0)
-        scale = np.where(deviation > 1e-12, deviation, 1.0) * np.sqrt(F.shape[1])
-        return cls(**{**fields, "centre": F.mean(axis=0), "scale": scale})
+        channels, kernels = [], []
+        for i in range(KERNELS * len(dilations)):
+            own = rng.permutation(n_channels)[: int(2 ** rng.uniform(0, several))]
+            channels.append(own)
+            kernels.append(np.append(i % KERNELS, rng.integers(2 * KERNELS, size=len(own) - 1)))
+        starts = np.concatenate([[0], np.cumsum(np.repeat(numbers, KERNELS))])
+        n_features = 2 * int(starts[-1])
+        plain = cls(
+            length=length,
+            mean=mean,
+            spread=spread,
+            dilations=dilations,
+            pair_starts=np.concatenate([[0], np.cumsum([len(own) for own in channels])]),
+            channel_of=np.concatenate(channels),
+            kernel_of=np.concatenate(kernels),
+            starts=starts,
+            biases=np.zeros(int(starts[-1]), dtype=np.int32),
+            centre=np.zeros(n_features),
+            scale=np.ones(n_features),
+        )
+        plain = replace(plain, biases=plain._quantiles(series, rng))
+        F = plain(series[:: -(-len(series) // SCALED)])
+        # a share of T times cannot be told from one that differs by less than 1/T
+        scale = np.maximum(F.std(axis=0), 1 / length) * np.sqrt(n_features)
+        return replace(plain, centre=F.mean(axis=0), scale=scale)
+
+    def __post_init__(self) -> None:
+        if len(self.centre) != 2 * len(self.biases):
+            raise ValueError(f"there are {len(self.centre)} features, not two per bias")
 
     @property
     def n_features(self) -> int:
-        """Number of features: two per convolution."""
+        """Number of features: two per bias."""
         return len(self.centre)
 
     def __call__(self, objects: Sequence[Any]) -> Array:
-        """Return the features (n, 2·KERNELS). O(n·T·KERNELS)."""
+        """Return the features (n, D). O(n·T·D)."""
+        from .minirocket import pooled
+
         for one in objects[:1]:
             if (channels := np.reshape(one, (len(one), -1)).shape[1]) != len(self.mean):
                 raise ValueError(
                     f"series of {channels} channels cannot be compared with series of "
                     f"{len(self.mean)}"
                 )
-        found = np.empty((len(objects), 2 * len(self.dilations)))
+        found = np.empty((len(objects), self.n_features))
         size = max(1, STACK // max(1, self.length * len(self.mean)))
         for start in range(0, len(objects), size):
-            part = _stacked(objects[start : start + size], self.length)
-            stack = ((part - self.mean) / self.spread).astype(np.float32)
-            for k in range(len(self.dilations)):
-                value = self._convolved(stack, k) - self.thresholds[k]
-                found[start : start + size, 2 * k] = (value > 0).mean(axis=1)
-                found[start : start + size, 2 * k + 1] = value.max(axis=1)
-        return (found - self.centre) / self.scale
+            part = slice(start, start + size)
+            found[part] = pooled(
+                self._whole_numbers(objects[part]),
+                self.dilations,
+                self.pair_starts,
+                self.channel_of,
+                self.kernel_of,
+                self.starts,
+                self.biases,
+            )
+            found[part] -= self.centre
+            found[part] /= self.scale
+        return found
 
     def held_out(self, F: Array, place: Indices, groups: Indices) -> Array:
         """Return rows of F: what is learned from all series hardly depends on one of them."""
         return F[place]
 
     def folded(self, F: Array) -> Array:
-        """Return the features themselves, which are few."""
-        return F
+        """Return some of the features (n, SEARCHED), with about the same products as all."""
+        step = max(1, F.shape[1] // SEARCHED)
+        found: Array = F[:, ::step] * np.sqrt(step)
+        return found
 
     def shares(self, series: Any, slope: Array) -> Shares:
-        """Return what each convolution adds to a score, and where. O(T·KERNELS).
+        """Return what each feature adds to a score, and where. O(T·D).
 
-        `slope` (D,) is the weight of each feature. The share above the threshold is a mean over all
-        times, and the maximum belongs to one time. What a time adds is divided evenly among the
-        values that the convolution has there. A description names the stretch where the
-        convolution is largest.
+        `slope` (D,) is the weight of each feature. Both features of a bias are sums over times.
+        What a time adds is divided evenly among the values that the convolution sees there. A
+        description names the stretch where the convolution is largest.
         """
-        one = np.asarray(series, dtype=np.float64)
-        stack = ((_stacked([one], self.length) - self.mean) / self.spread).astype(np.float32)
-        T, K = self.length, len(self.dilations)
-        parts, peaks = np.empty(2 * K), np.empty(K, dtype=np.intp)
-        slope = slope / self.scale
-        by_time: dict[tuple[int, int], Array] = {}  # of all convolutions of the same values
-        for k in range(K):
-            value = self._convolved(stack, k)[0] - self.thresholds[k]
-            peaks[k] = np.argmax(value)
-            times = slope[2 * k] / T * ((value > 0) - self.centre[2 * k])
-            peak = slope[2 * k + 1] * (float(value[peaks[k]]) - self.centre[2 * k + 1])
-            parts[2 * k : 2 * k + 2] = times.sum(), peak
-            times[peaks[k]] += peak
-            pairs = self._pairs(k)
-            for channel in self.channel_of[pairs.start : pairs.stop].tolist():
-                own = int(self.dilations[k]), channel
-                by_time[own] = by_time.get(own, 0.0) + times / len(pairs)
-        along = np.zeros((T, len(self.mean)))
-        for (dilation, channel), times in by_time.items():
-            inside = _dilated(np.ones((1, T)), dilation, np.ones(WIDTH))[0]
-            along[:, channel] += _dilated((times / inside)[None], dilation, np.ones(WIDTH))[0]
+        from .minirocket import inside
 
-        def describe(k: int) -> Described:
-            kernel = k // 2
-            half, scale = int(self.dilations[kernel]) * (WIDTH // 2), len(one) / T
-            a, b = max(peaks[kernel] - half, 0), min(peaks[kernel] + half + 1, T)
+        one = np.asarray(series, dtype=np.float64)
+        stack, T = self._whole_numbers([one])[0], self.length
+        slope, parts = slope / self.scale, np.empty(self.n_features)
+        peaks = np.empty(len(self.starts) - 1, dtype=np.intp)
+        along = np.zeros((T, len(self.mean)))
+        for k, d in enumerate(self.dilations.tolist()):
+            by_time = np.zeros((len(self.mean), T))  # of all kernels
+            for p, value in enumerate(self._convolved(stack, k)):
+                i = k * KERNELS + p
+                low, high = inside(T, d, k, p)
+                seen = value[low:high]
+                peaks[i] = low + np.argmax(seen)
+                channels, total = self._channels(i), np.zeros(high - low)
+                for f in range(2 * self.starts[i], 2 * self.starts[i + 1]):
+                    here = seen > self.biases[f // 2]
+                    here = _longest(here) if f % 2 else here
+                    times = slope[f] / len(seen) * (here - self.centre[f])
+                    parts[f] = times.sum()
+                    total += times
+                by_time[channels, low:high] += total / len(channels)
+            within = _spread_out(np.ones((1, T)), d)
+            along += _spread_out(by_time / within, d).T
+
+        def describe(f: int) -> Described:
+            i = int(np.searchsorted(self.starts, f // 2, side="right")) - 1
+            half, scale = int(self.dilations[i // KERNELS]) * (WIDTH // 2), len(one) / T
+            a, b = max(peaks[i] - half, 0), min(peaks[i] + half + 1, T)
             a, b = round(a * scale), max(round(b * scale), round(a * scale) + 1)
-            pairs = self._pairs(kernel)
-            named = ", ".join(map(str, sorted(self.channel_of[pairs.start : pairs.stop].tolist())))
-            plural = "s" if len(pairs) > 1 else ""
-            channels = f", channel{plural} {named}" if len(self.mean) > 1 else ""
-            return f"times {a} to {b - 1}{channels}", ((a, b),)
+            channels = sorted(self._channels(i).tolist())
+            plural, named = "s" if len(channels) > 1 else "", ", ".join(map(str, channels))
+            seen = f", channel{plural} {named}" if len(self.mean) > 1 else ""
+            return f"times {a} to {b - 1}{seen}", ((a, b),)
 
         return Shares(parts, _shrunk(along, len(one)), describe)
 
-    def _convolved(self, stack: Float32, k: int) -> Float32:
-        """Return the k-th convolution (n, T) of series (n, T, channels), before the threshold."""
-        value = np.zeros(stack.shape[:2], dtype=np.float32)
-        for i in self._pairs(k):
-            signals = stack[:, :, self.channel_of[i]]
-            value += _dilated(signals, int(self.dilations[k]), self.weights[i])
-        return value
+    def _quantiles(self, series: Sequence[Any], rng: np.random.Generator) -> NDArray[np.int32]:
+        """Return quantiles (B,) of the convolutions of series, of others for each dilation.
 
-    def _pairs(self, k: int) -> range:
-        """Return which pairs of a kernel and a channel are those of the k-th kernel."""
-        return range(*np.searchsorted(self.kernel_of, [k, k + 1]))
+        Those of a kernel are evenly spread, because multiples of the golden ratio are.
+        """
+        found = np.empty(len(self.biases), dtype=np.int32)
+        order = _GOLDEN * np.arange(1, len(found) + 1) % 1.0
+        for k in range(len(self.dilations)):
+            drawn = rng.permutation(len(series))[:DRAWN]
+            stack = self._whole_numbers([series[i] for i in drawn])
+            step = max(1, len(drawn) * self.length // MOST_SORTED)
+            values = np.hstack([self._convolved(one, k)[:, ::step] for one in stack])
+            values.sort(axis=1)
+            for p in range(KERNELS):
+                own = slice(*self.starts[k * KERNELS + p :][:2])
+                found[own] = values[p, (order[own] * values.shape[1]).astype(np.intp)]
+        return found
+
+    def _whole_numbers(self, series: Sequence[Any]) -> NDArray[np.int32]:
+        """Return series (n, channels, T), standardised, in multiples of 1/UNIT."""
+        stack = (_stacked(series, self.length) - self.mean) / self.spread
+        stack = np.rint(stack.clip(-FARTHEST, FARTHEST) * UNIT).astype(np.int32)
+        return np.ascontiguousarray(stack.swapaxes(1, 2))
+
+    def _convolved(self, one: NDArray[np.int32], k: int) -> NDArray[np.int32]:
+        """Return the convolutions (84, T) of a series (channels, T) at one of the dilations."""
+        from .minirocket import convolved
+
+        starts = self.pair_starts[k * KERNELS : (k + 1) * KERNELS + 1]
+        found: NDArray[np.int32] = convolved(
+            one, self.dilations[k], starts, self.channel_of, self.kernel_of
+        )
+        return found
+
+    def _channels(self, i: int) -> NDArray[np.int64]:
+        return self.channel_of[self.pair_starts[i] : self.pair_starts[i + 1]]
 
 
-def _dilated(signals: NDArray[Any], dilation: int, weights: NDArray[Any]) -> NDArray[Any]:
-    """Return the convolution of signals (n, T) with nine weights; beyond the ends there are 0s."""
-    n, T = signals.shape
+MOST_SORTED = 2**14
+"""Maximum number of values of a convolution whose quantiles are taken."""
+
+
+def _longest(true: Mask) -> Mask:
+    """Return the first of the longest stretches of what is true (T,)."""
+    edges = np.flatnonzero(np.diff(true, prepend=False, append=False)).reshape(-1, 2)
+    found = np.zeros(len(true), dtype=bool)
+    if len(edges):
+        found[slice(*edges[np.argmax(np.diff(edges, axis=1))])] = True
+    return found
+
+
+def _spread_out(by_time: Array, dilation: int) -> Array:
+    """Return the sum (n, T) over the nine times that a kernel sees; there is nothing beyond."""
+    n, T = by_time.shape
     half = dilation * (WIDTH // 2)
-    signals = np.pad(signals, ((0, 0), (half, half)))
-    value = np.zeros((n, T), dtype=signals.dtype)
-    for j, w in enumerate(weights):
-        value += w * signals[:, j * dilation : j * dilation + T]
-    return value
+    padded = np.pad(by_time, ((0, 0), (half, half)))
+    return sum((padded[:, j * dilation : j * dilation + T] for j in range(WIDTH)), np.zeros((n, T)))
+
+
+def _moments(series: Sequence[Any]) -> tuple[Array, Array]:
+    """Return mean and spread of each channel, over all values."""
+    values = [np.reshape(np.asarray(one, dtype=np.float64), (len(one), -1)) for one in series]
+    number = sum(map(len, values))
+    mean = sum((one.sum(axis=0) for one in values), np.zeros(values[0].shape[1])) / number
+    square = sum((np.square(one - mean).sum(axis=0) for one in values), np.zeros(len(mean)))
+    spread = np.sqrt(square / number)
+    return mean, np.where(spread > 0, spread, 1.0)
 
 
 def _shrunk(along: Array, n: int) -> Array:

@@ -546,7 +546,7 @@ class _Elastic(Measure):
     def feature_map(
         self, contents: Objects, rng: np.random.Generator, *, nearest: bool = False
     ) -> tuple[FeatureMap, Any] | None:
-        """Return random convolutions."""
+        """Return convolutions with the kernels of MiniRocket."""
         found = Convolutions.fit(contents, rng)
         return found, found(contents)
 
@@ -762,9 +762,9 @@ class MSM(_Elastic):
 
     The smallest cost of turning one series into the other by moving a value (at the cost of its
     change), splitting one in two, or merging two equal ones (`cost` each). The distances of several
-    channels are added up, each with a warping of its own ("independent" in Shifaz et al. 2023 and in
-    aeon), so that the sum is a metric too. O(T²·channels) per pair. NaN at the end of a series is
-    padding and is stripped.
+    channels are added up, each with a warping of its own ("independent" in Shifaz et al. 2023 and
+    in aeon), so that the sum is a metric too. O(T²·channels) per pair. NaN at the end of a series
+    is padding and is stripped.
 
     Parameters
     ----------
