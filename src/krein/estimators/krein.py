@@ -90,8 +90,8 @@ class KreinClassifier(Classifier):
         look off. None uses half the number of landmarks, at least 30 and at most 150.
     features : "auto", classifier or None, default="auto"
         What the objects themselves say, before any comparison. "auto" uses character n-grams of
-        strings and sequences, random convolutions of series, and edges in images; other objects
-        have no features. Records have those of their parts. With more than 100 classes, the most
+        strings and sequences, convolutions of series, and edges in images; other objects have no
+        features. Records have those of their parts. With more than 100 classes, the most
         similar strings and the n-grams of each class decide. A scikit-learn classifier that takes
         the objects and has `predict_proba` is cloned, fitted and pooled in the same way, but cannot
         be saved in a model file. None uses the measure alone.

@@ -89,7 +89,7 @@ def evaluate(
         "svm-clip" (SVM on the clipped matrix, C by inner folds), "knn" (k by leave-one-out),
         "logistic" (on the values to the same kind of landmarks), and "features", which makes no
         comparisons: character n-grams with logistic regression for strings, gradient boosting for
-        vectors and images, random convolutions with logistic regression for series. Or a dict of
+        vectors and images, convolutions with logistic regression for series. Or a dict of
         your own classifiers by name; their measure is replaced by `measure`. Default: "krein",
         "knn" and, if the objects have features, "features".
     measure : str, Measure or callable
