@@ -3,8 +3,11 @@
 With NUMBA_BOUNDSCHECK=1, an index out of bounds is an error instead of an access to other memory.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
+from krein.measures.features import Convolutions
 from krein.measures.series import DTW, ERP, LANES, MSM, NumericEdit
 
 
@@ -30,6 +33,13 @@ def run() -> None:
                 same = [values[i, i] for i in range(len(B)) if A[i] is B[i]]
                 assert not np.any(same), (measure, lengths)
         print(measure.name, "stays within bounds")
+    for length in (1, 2, 8, 9, 10, 40):
+        X = rng.normal(size=(3, length, 2))
+        C = Convolutions.fit(X, rng)
+        for one in (C, replace(C, dilations=np.full_like(C.dilations, length))):
+            assert np.isfinite(one(X)).all(), length
+            assert np.isfinite(one.shares(X[0], np.ones(C.n_features)).parts).all(), length
+    print("convolutions stay within bounds")
 
 
 if __name__ == "__main__":

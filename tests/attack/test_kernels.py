@@ -27,7 +27,8 @@ def test_kernels_stay_within_their_buffers(tmp_path):
         env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert found.returncode == 0, found.stderr[-2000:]
-    assert found.stdout.count("stays within bounds") == 5
+    assert found.stdout.count("stays within bounds") == 6
+    assert "convolutions stay within bounds" in found.stdout
 
 
 @pytest.mark.parametrize("name", ["dtw", "erp", "msm", "numeric-edit"])
