@@ -412,7 +412,7 @@ KERNELS, WIDTH = 84, 9
 DILATIONS = 32
 """Maximum number of dilations, and of biases per kernel."""
 
-MANY = 2_000
+MANY = 1_000
 """Up to this many series, a kernel has `DILATIONS` biases, and fewer in proportion for more."""
 
 FEWEST = 6
