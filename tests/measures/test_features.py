@@ -437,3 +437,39 @@ def test_n_grams_of_a_long_string_take_little_memory():
 
     n = 2**20
     assert peak(3 * n) - peak(n) < 20 * 2 * n
+
+
+def test_a_held_out_series_is_scaled_without_its_group():
+    """Its products with the others are those of features scaled without its group."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(24, 30, 1)).cumsum(axis=1)
+    X[3] *= 20
+    groups = np.arange(24)
+    groups[5] = groups[3]
+    C = Convolutions.fit(X, np.random.default_rng(1))
+    F, place = C(X), np.array([3, 8])
+    H = C.held_out(F, place, groups)
+    for i, found in zip(place, H, strict=True):
+        rest = groups != groups[i]
+        plain = F * C.scale
+        scale = C._floored(plain[rest].std(axis=0))
+        assert np.ptp(scale / C.scale) > 0.1
+        wanted = (plain[i] / scale) @ (plain[rest] / scale).T
+        np.testing.assert_allclose(found @ F[rest].T, wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_held_out_series_are_as_far_from_others_as_new_ones():
+    """Though biases and scales are those of training series, few as they are."""
+    held, new = [], []
+    for seed in range(30):
+        X = np.random.default_rng(seed).normal(size=(200, 30, 1)).cumsum(axis=1)
+        C = Convolutions.fit(X[:20], np.random.default_rng(seed))
+        F = C(X)
+        H = F.copy()
+        H[:20] = C.held_out(F[:20], np.arange(20), np.arange(20))
+        products, own = H @ F[:20].T, np.einsum("ij,ij->i", H, F)
+        for found, rows in ((held, range(20)), (new, range(20, 200))):
+            for i in rows:
+                others = np.setdiff1d(np.arange(20), i)[:19]
+                found.append(own[i] - 2 * products[i, others].mean())
+    assert abs(np.mean(held) / np.mean(new) - 1) < 3 * np.std(held) / np.mean(new) / np.sqrt(600)

@@ -507,10 +507,8 @@ class Convolutions:
             scale=np.ones(n_features),
         )
         plain = replace(plain, biases=plain._quantiles(series, rng))
-        F = plain(series[:: -(-len(series) // SCALED)])
-        # a share of T times cannot be told from one that differs by less than 1/T
-        scale = np.maximum(F.std(axis=0), 1 / length) * np.sqrt(n_features)
-        return replace(plain, centre=F.mean(axis=0), scale=scale)
+        F = plain(series[:: _step(len(series))])
+        return replace(plain, centre=F.mean(axis=0), scale=plain._floored(F.std(axis=0)))
 
     def __post_init__(self) -> None:
         if len(self.centre) != 2 * len(self.biases):
@@ -549,8 +547,32 @@ class Convolutions:
         return found
 
     def held_out(self, F: Array, place: Indices, groups: Indices) -> Array:
-        """Return rows of F: what is learned from all series hardly depends on one of them."""
-        return F[place]
+        """Return the features (n, D) of the training series at `place` as if they were new.
+
+        Their products with the rows of other groups are those of features whose scale was computed
+        without their own group: a series that is unlike all others would otherwise make its own
+        deviations small. The centre is irrelevant to models with an intercept. O(n·D).
+        """
+        H = F[place].copy()
+        sample, of = F[:: _step(len(F))], groups[:: _step(len(F))]
+        total, square = sample.sum(axis=0), np.square(sample).sum(axis=0)
+        for group in np.intersect1d(groups[place], of):
+            own = sample[of == group]
+            if (n := len(sample) - len(own)) == 0:
+                continue
+            mean = (total - own.sum(axis=0)) / n
+            variance = (square - np.square(own).sum(axis=0)) / n - np.square(mean)
+            spread = self.scale * np.sqrt(np.maximum(variance, 0.0))
+            H[groups[place] == group] *= np.square(self.scale / self._floored(spread))
+        return H
+
+    def _floored(self, spread: Array) -> Array:
+        """Return the scale of features (D,) with these standard deviations.
+
+        A share of T times cannot be told from one that differs by less than 1/T.
+        """
+        found: Array = np.maximum(spread, 1 / self.length) * np.sqrt(self.n_features)
+        return found
 
     def folded(self, F: Array) -> Array:
         """Return some of the features (n, SEARCHED), with about the same products as all."""
@@ -642,6 +664,11 @@ class Convolutions:
 
 MOST_SORTED = 2**14
 """Maximum number of values of a convolution whose quantiles are taken."""
+
+
+def _step(n: int) -> int:
+    """Return the distance of the series from which centre and scale are computed."""
+    return -(-n // SCALED)
 
 
 def _longest(true: Mask) -> Mask:
