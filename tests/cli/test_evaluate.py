@@ -230,6 +230,21 @@ class TestTaxonomy:
         code, out, err = run("evaluate", *options)
         assert "left out    5 test objects of unknown classes: " in err
 
+    def test_ranks_are_called_by_their_prefixes(self, tables, files, run):
+        text = (files / "known.csv").read_text()
+        (files / "known.csv").write_text(
+            text.replace("a;e", "f__a;g__e").replace("a;b", "f__a;g__b")
+        )
+        code, out, err = run("evaluate", "known.csv", *tables, "--folds", "3", "--label-ranks", ";")
+        assert code == 0, err
+        assert [line.split()[0] for line in out.splitlines() if "names," in line] == [
+            "family", "genus", "rank",
+        ]  # fmt: skip
+
+    def test_a_separator_that_never_occurs_is_refused(self, tables, run):
+        code, _, err = run("evaluate", "known.csv", *tables, "--label-ranks", "/")
+        assert (code, "--label-ranks /: no label contains it" in err) == (1, True)
+
     def test_a_class_of_one_object_is_held_out_too(self, tables, run):
         code, out, err = run("evaluate", "known.csv", *tables, "--folds", "3", "--label-ranks", ";")
         assert code == 0, err

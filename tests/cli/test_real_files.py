@@ -256,6 +256,10 @@ def test_qiime_and_sintax_taxonomies(taxa, run, tmp_path, separator, sign):
     code, out, err = run("fit", tmp_path / "seqs.fasta", *labels, "-o", tmp_path / "m.krein")
     assert code == 0, err
     assert f"g{sign}Vibrio (30)" in out
+    assert (
+        f"ranks       domain (2), phylum (3), class (4), genus (4), "
+        f"separated by '{separator[0]}'" in out
+    )
     report, ranked = tmp_path / "report.txt", tmp_path / "ranked.txt"
     predict = ("predict", tmp_path / "m.krein", tmp_path / "new.fasta")
     code, out, err = run(*predict, "--kraken-report", report)

@@ -31,6 +31,7 @@ from .reading import (
     open_data,
     read_groups,
     require_labels,
+    say_ranks,
     unreadable,
     warn_of_matrix,
 )
@@ -136,6 +137,7 @@ def command(
     say("data", f"{number} objects: {printable(source.understood, 200)}")
     if whole:
         say("classes", describe_classes(y))
+        say_ranks(y)
         hint_at_balance(y, class_weight)
     say("measure", str(comparison))
     settings["class_weight"] = class_weight

@@ -36,6 +36,7 @@ from .reading import (
     describe_single,
     locating,
     open_data,
+    say_ranks,
 )
 
 SAMPLE = 500
@@ -321,6 +322,7 @@ def show_data(about: dict[str, Any], comparison: Comparison) -> None:
     say("data", about["data"])
     say("objects", f"{about['objects']:,}: {about['understood']}")
     say("classes", describe_classes(about["classes"]) if about["classes"] else "no labels")
+    say_ranks(about["classes"] or ())
     if about["lengths"]:
         shortest, median, longest = about["lengths"]
         say("lengths", f"{shortest:,} to {longest:,}, median {median:,}")

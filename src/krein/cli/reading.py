@@ -13,7 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
-from ..core.ranks import find_separator, short_labels
+from ..core.ranks import Rank, find_separator, rank_names, rank_path, short_labels
 from ..io import Chunk, DataError, Source, open_source
 from ..io.labels import PatternLabels
 from ..io.source import RecordSource
@@ -328,6 +328,21 @@ def hint_at_balance(labels: Sequence[str], class_weight: str | None) -> None:
             f"{shortened(name)} has {least:,} of {len(labels):,} objects: --class-weight balanced "
             f"finds more of them, at the expense of large classes",
         )
+
+
+def say_ranks(labels: Iterable[str]) -> None:
+    """Print the ranks of labels that are paths, each with its number of names."""
+    labels = sorted(set(labels))
+    separator = find_separator(labels)
+    if separator is None:
+        return
+    try:
+        ranks = Rank.each(labels, separator)
+    except ValueError:  # of a fit, which says more about it
+        return
+    names = rank_names([rank_path(label, separator) for label in labels])
+    told = (f"{name} ({len(rank.nodes):,})" for name, rank in zip(names, ranks, strict=True))
+    say("ranks", f"{', '.join(told)}, separated by {separator!r}")
 
 
 def describe_classes(labels: Sequence[str] | Mapping[str, int]) -> str:

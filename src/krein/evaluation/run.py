@@ -22,6 +22,7 @@ from ..core.shapes import Array, Indices
 from ..estimators.krein import KreinClassifier
 from ..measures import take
 from ..version import __version__
+from ..wording import parameter
 from .baselines import Baseline
 from .groups import NearCopies, keep_together, near_copies
 from .heldout import TwoLookResults, mean_worth
@@ -186,6 +187,8 @@ def evaluate(
     if label_ranks is not None:  # before the work
         ranks = Ranks.of([str(label) for label in np.unique(plan.labels).tolist()], label_ranks)
         ranks.deepest(np.zeros((0, len(ranks.parents[0]))), rank_above)
+        if len(ranks) == 1:
+            raise ValueError(f"{parameter('label_ranks', repr(label_ranks))}: no label contains it")
     store = PairStore(plan.pairs)
     settings = {"landmarks": landmarks, "n_landmarks": n_landmarks, "random_state": random_state}
     chosen = get_models(
