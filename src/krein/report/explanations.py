@@ -204,7 +204,7 @@ def _verdicts(model: Model, assessed: Any, short: dict[str, str]) -> list[dict[s
     found = [_verdict(row, model.classes, short) for row in assessed]
     if model.ranks is None or "rank_nodes" not in assessed.dtype.names:
         return found
-    separator, above = model.ranks.separator, model.ambiguous_below
+    separator = model.ranks.separator
     names = rank_names([rank_path(str(label), separator) for label in model.classes])
     answers = RankAnswers.of_fields(assessed)
     depths = model.rank_depths(assessed, answers)
@@ -225,7 +225,6 @@ def _verdicts(model: Model, assessed: Any, short: dict[str, str]) -> list[dict[s
             if answers.probabilities[i, r, 0] > 0
         ]
         one["answer"] = one["ranks"][depths[i] - 1] if depths[i] else None
-        one["above"] = above
     return found
 
 
@@ -241,6 +240,9 @@ def _verdict(row: Any, classes: NDArray[Any], short: dict[str, str]) -> dict[str
         "q": float(P[second]),
         "novelty": float(row["novelty"]),
         "by_chance": float(row["chance"]) > FOUND_BY_CHANCE,
+        "ranks": [],
+        "answer": None,
+        "reason": None,
     }
 
 
