@@ -432,7 +432,7 @@ def test_small_classes_are_recognised_as_well_as_held_out_ones():
     P = np.exp(head.to_log_proba(head.scores(None, new)))
     accuracy = (P.argmax(axis=1) == true).mean()
     assert accuracy > 0.3
-    assert abs(P.max(axis=1).mean() - accuracy) < 0.15
+    assert abs(P.max(axis=1).mean() - accuracy) < 0.2
     assert log_loss(true, P) < 0.8 * np.log(C)
 
 
