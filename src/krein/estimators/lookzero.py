@@ -295,7 +295,7 @@ def _regression(
     rest = sizes_without(codes, weights, n_classes, place, groups)
     strength = _strength_of_sizes(scores, rest, codes[place], weights[place])
     scores += strength * log_class_sizes(rest)
-    b += strength * log_class_sizes(np.bincount(codes, weights, n_classes))
+    b += strength * log_class_sizes(np.bincount(codes, weights, n_classes).astype(np.float64))
     return FeatureHead(features, W.astype(np.float32), b, space), scores
 
 
