@@ -408,6 +408,17 @@ def test_novelty_is_uniform_whatever_its_parts_depend_on(dependence, weighted):
         assert abs(rate - level) < 0.012
 
 
+def test_the_smallest_p_value_is_no_more_frequent_than_it_says():
+    """An object that is the most unusual in either part is not yet the most unusual in both."""
+    rng = np.random.default_rng(0)
+    zero, found = np.zeros(99, dtype=int), []
+    for _ in range(4000):
+        far_, fit = rng.normal(size=(2, 100))
+        reference = Reference(far_[:99], zero, fit[:99], fit[:99], zero, None)
+        found.append(reference.novelty(far_[99:], fit[99:], zero[:1])[0])
+    assert np.mean(np.array(found) <= 0.01) < 0.01 + 3 * np.sqrt(0.01 * 0.99 / 4000)
+
+
 def test_an_object_that_fits_no_class_is_novel_though_it_is_near():
     rng = np.random.default_rng(1)
     zero = np.zeros(500, dtype=int)

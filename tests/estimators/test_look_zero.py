@@ -392,7 +392,8 @@ def species():
     return [one for part in old for one in part], np.tile(np.arange(150), 4), evolve()
 
 
-def test_many_classes_are_judged_by_the_most_similar_objects(species, tmp_path):
+def test_many_classes_are_judged_by_the_most_similar_objects(species, tmp_path, monkeypatch):
+    monkeypatch.setattr(lookzero, "MOST_WORK", 0.0)
     X, y, new = species
     clf = KreinClassifier("levenshtein", n_landmarks=20).fit(X, y)
     zero = clf.model_.look_zero
@@ -413,6 +414,49 @@ def test_many_classes_are_judged_by_the_most_similar_objects(species, tmp_path):
     for why in clf.explain(new[:5]):
         total = why.baseline + why.contributions.sum() + why.from_features + why.evidence
         assert abs(total - why.score) < 1e-9 * (1 + np.abs(why.contributions).sum())
+
+
+def test_small_classes_are_recognised_as_well_as_held_out_ones():
+    """A held-out object must not be less probable because its own class lacks it."""
+    rng = np.random.default_rng(0)
+    letters, C = np.array(list("ACDEFGHIKLMNPQRSTVWY")), 40
+    ancestors = rng.integers(0, 20, (C, 40))
+
+    def evolve(n):
+        drawn = rng.random((n, C, 40)) < 0.6
+        rows = np.where(drawn, rng.integers(0, 20, drawn.shape), ancestors).reshape(-1, 40)
+        return ["".join(row) for row in letters[rows]], np.tile(np.arange(C), n)
+
+    (X, y), (new, true) = evolve(5), evolve(8)
+    measure = get_measure("levenshtein")
+    head = lookzero.fit_alone(measure, X, y, C)
+    P = np.exp(head.to_log_proba(head.scores(None, new)))
+    accuracy = (P.argmax(axis=1) == true).mean()
+    assert accuracy > 0.3
+    assert abs(P.max(axis=1).mean() - accuracy) < 0.2
+    assert log_loss(true, P) < 0.8 * np.log(C)
+
+
+@pytest.mark.parametrize("groups", [np.arange(30), np.arange(30) // 4])
+def test_sizes_do_not_count_an_objects_own_group(groups):
+    rng = np.random.default_rng(0)
+    codes, weights, place = rng.integers(0, 4, 30), rng.integers(1, 4, 30) / 3, np.arange(5, 25)
+    found = lookzero.sizes_without(codes, weights, 4, place, groups)
+    for row, i in zip(found, place, strict=True):
+        others = groups != groups[i]
+        np.testing.assert_allclose(row, np.bincount(codes[others], weights[others], 4))
+
+
+def test_more_than_a_hundred_classes_of_images_have_a_look_zero():
+    rng = np.random.default_rng(0)
+    kinds = rng.random((110, 8, 8))
+    y = np.tile(np.arange(110), 6)
+    X = kinds[y] + 0.15 * rng.normal(size=(len(y), 8, 8))
+    new = kinds + 0.15 * rng.normal(size=kinds.shape)
+    measure = get_measure("tangent")
+    head = lookzero.fit_alone(measure, measure.check(X), y, 110)
+    scores = head.scores(None, measure.check(new))
+    assert (scores.argmax(axis=1) == np.arange(110)).mean() > 0.8
 
 
 def test_images_are_judged_by_their_edges(tmp_path):
@@ -439,7 +483,9 @@ def test_images_are_judged_by_their_edges(tmp_path):
 def similar(species):
     """The head for many classes, of objects that stand for one to three others."""
     X, y, _ = species
-    zero = KreinClassifier("levenshtein", n_landmarks=20).fit(X, y).model_.look_zero
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lookzero, "MOST_WORK", 0.0)
+        zero = KreinClassifier("levenshtein", n_landmarks=20).fit(X, y).model_.look_zero
     numbers = np.random.default_rng(1).integers(1, 4, len(zero.codes))
     return dataclasses.replace(zero, numbers=numbers / 3)  # sums of thirds are rounded
 

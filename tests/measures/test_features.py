@@ -105,6 +105,24 @@ def test_a_held_out_object_has_the_features_of_a_new_one(monkeypatch, most, alph
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("before", [50, 10**6])
+def test_the_commonest_n_grams_are_those_of_a_fit_with_as_few(monkeypatch, before):
+    import krein.measures.features as module
+
+    texts = ["".join(row) for row in np.random.default_rng(0).choice(list("abcdef"), (60, 9))]
+    monkeypatch.setattr(module, "VOCABULARY", before)
+    grams, F = NGrams.fit_transform(texts)
+    few, G = grams.commonest(F, 30)
+    monkeypatch.setattr(module, "VOCABULARY", 30)
+    expected, H = NGrams.fit_transform(texts)
+    assert 0 < few.n_features <= 30
+    for name in ("columns", "seen", "fewest", "n_objects"):
+        np.testing.assert_array_equal(getattr(few, name), getattr(expected, name))
+    np.testing.assert_allclose(G.toarray(), H.toarray(), atol=1e-12)
+    np.testing.assert_allclose(few(texts).toarray(), G.toarray(), atol=1e-12)
+    assert grams.commonest(F, grams.n_features) == (grams, F)
+
+
 def test_features_do_not_depend_on_the_other_objects(monkeypatch):
     import krein.measures.features as module
 

@@ -644,10 +644,8 @@ class Reference:
                 known, new = self._for_its_size(here, new, x[there])
                 fit, new_fit = self._among_peers(here, fit, new_fit, x[there])
             far[there], unfit[there] = conformal_p(known, new, w), conformal_p(fit, new_fit, w)
-            # a held-out object counts itself, as if the new one were as unusual
-            own_far, own_unfit = conformal_p(known, known, w), conformal_p(fit, fit, w)
-            new_both = 1 / far[there] + 1 / unfit[there]
-            p[there] = conformal_p(1 / own_far + 1 / own_unfit, new_both, w)
+            parts = (known, new, far[there]), (fit, new_fit, unfit[there])
+            p[there] = _combined(parts, w)
         return p, far, unfit
 
     def by_chance(self, scores: Array, x: Array | None) -> Array:
@@ -739,6 +737,34 @@ class Reference:
         n = float(len(self.scores) if self.weights is None else self.weights.sum())
         return 1.0 / (n + 1.0)
 
+
+def _combined(parts: tuple[tuple[Array, Array, Array], ...], w: Array) -> Array:
+    """Return the p-values (q,) of harmonic means among those of n held-out objects. O(n·q).
+
+    Each part consists of the scores of held-out objects (n,) and of new ones (q,), and the p-values
+    of the latter. A held-out object is ranked among all others and the new one, as the new one is:
+    else, an object that is the most unusual in either part would rank first, and the smallest
+    p-values would be twice as frequent as they should.
+    """
+    total, n, q = w.sum() + 1.0, len(w), len(parts[0][1])
+    own = []  # 1/p of each held-out object, if the new one is less unusual, and if it is not
+    for known, _, _ in parts:
+        above = conformal_p(known, known, w) * total
+        own.append((total / np.maximum(above - 1.0, np.finfo(float).tiny), total / above))
+    found, size = np.empty(q), max(1, BLOCK // max(n, 1))
+    for start in range(0, q, size):
+        some = slice(start, start + size)
+        both, asked = np.zeros((len(parts[0][1][some]), n)), np.zeros(len(parts[0][1][some]))
+        for (known, new, p), (without, with_new) in zip(parts, own, strict=True):
+            both += np.where(new[some, None] >= known, with_new, without)
+            asked += 1 / p[some]
+        ahead = both >= asked[:, None] * (1 - ROUNDING)
+        found[some] = (1.0 + ahead @ w) / total
+    return found
+
+
+BLOCK = 2**20
+"""Pairs of a new and a held-out object whose ranks are compared together."""
 
 SMALL, ALL = -1, -2
 """Groups besides those of single classes: all small classes together, and all objects."""

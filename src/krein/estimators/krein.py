@@ -91,7 +91,7 @@ class KreinClassifier(Classifier):
     features : "auto", classifier or None, default="auto"
         What the objects themselves say, before any comparison. "auto" uses character n-grams of
         strings and sequences, convolutions of series, and edges in images; other objects have no
-        features. Records have those of their parts. With more than 100 classes, the most
+        features. Records have those of their parts. If a regression would cost too much, the most
         similar strings and the n-grams of each class decide. A scikit-learn classifier that takes
         the objects and has `predict_proba` is cloned, fitted and pooled in the same way, but cannot
         be saved in a model file. None uses the measure alone.

@@ -149,6 +149,25 @@ class NGrams:
         grams = replace(grams, columns=found, seen=seen[found], fewest=fewest)
         return grams, grams._weighted(counts)
 
+    def commonest(self, F: csr_array, most: int) -> tuple[Self, csr_array]:
+        """Return at most this many of the n-grams, those of most objects, and features with them.
+
+        F (N, D) are features with all n-grams. The result is that of a fit with as few columns.
+        """
+        if len(self.columns) <= most:
+            return self, F
+        fewest = int(np.sort(self.seen)[::-1][most]) + 1
+        kept = self.seen >= fewest
+        grams = replace(self, columns=self.columns[kept], seen=self.seen[kept], fewest=fewest)
+        rest, here = csr_array(F[:, ~kept]), csr_array(F[:, kept])
+        rare = rest.data * self._rarity(0, self.n_objects) / self.rarity[~kept][rest.indices]
+        N = F.shape[0]
+        row, row_rest = (np.repeat(np.arange(N), np.diff(G.indptr)) for G in (here, rest))
+        # beyond the n-grams that were dropped, others may not have been kept before
+        longer = np.bincount(row_rest, rare**2 - rest.data**2, N)
+        length = np.sqrt(1 + longer)
+        return grams, csr_array((here.data / length[row], here.indices, here.indptr), here.shape)
+
     @property
     def n_features(self) -> int:
         """Number of n-grams that are kept."""
