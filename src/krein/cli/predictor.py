@@ -19,7 +19,7 @@ from ..core.calibration import FOUND_BY_CHANCE
 from ..core.ranks import Rank, RankAnswers, rank_names, rank_path
 from ..core.shapes import Indices
 from ..data.dataset import NAMED, describe_foreign
-from ..io import Chunk, DataError, Source, open_source
+from ..io import DataError, NamedObjects, Source, open_source
 from ..io.streams import share_read
 from ..io.tables import JsonLines
 from ..measures import take
@@ -311,7 +311,7 @@ class Predictor:
                 "one with --objects"
             )
 
-    def rows(self, source: Source, done: int = 0) -> Iterator[tuple[Chunk, list[Row]]]:
+    def rows(self, source: Source, done: int = 0) -> Iterator[tuple[NamedObjects, list[Row]]]:
         """Yield each chunk with its rows, after those of an earlier run."""
         with _progress(source) as advance:
             for chunk in source.stream(CHUNK):
@@ -319,7 +319,7 @@ class Predictor:
                     yield chunk, self.rows_of(chunk)
                 advance(len(chunk))
 
-    def rows_of(self, chunk: Chunk, until: float | None = None) -> list[Row]:
+    def rows_of(self, chunk: NamedObjects, until: float | None = None) -> list[Row]:
         """Return the row of each object of a chunk; past `until`, raise `OutOfTime`."""
         found = self.assess(chunk, until)
         columns = self._columns(found.assessed)
@@ -458,7 +458,7 @@ class Predictor:
                 cells[f"{name}_novelty"] = answers.novelty[:, r].tolist()
         return cells
 
-    def assess(self, chunk: Chunk, until: float | None = None) -> Assessed:
+    def assess(self, chunk: NamedObjects, until: float | None = None) -> Assessed:
         """Return the predictions for a chunk, and the reasons for objects without one."""
         objects, reasons = chunk.objects, dict[int, str]()
         proteins = self._find_proteins(objects)
@@ -487,7 +487,7 @@ class Predictor:
         return Assessed(good, compared, assessed, reasons, why, turned)
 
     def _on_best_strand(
-        self, objects: Any, chunk: Chunk, places: list[int], until: float | None
+        self, objects: Any, chunk: NamedObjects, places: list[int], until: float | None
     ) -> tuple[dict[int, Any | str], set[int]]:
         """Return the answers by position, and the positions of sequences on the other strand."""
         if self.strands is None:
@@ -509,7 +509,7 @@ class Predictor:
         return found, turned
 
     def _answers(
-        self, objects: Any, chunk: Chunk, places: list[int], until: float | None
+        self, objects: Any, chunk: NamedObjects, places: list[int], until: float | None
     ) -> Iterator[tuple[int, Any | str]]:
         """Yield the position of each object with its prediction, or the reason why it has none.
 
@@ -546,7 +546,7 @@ class Predictor:
             self._kept.popitem(last=False)
 
     def _predictions(
-        self, objects: Any, chunk: Chunk, places: list[int], until: float | None
+        self, objects: Any, chunk: NamedObjects, places: list[int], until: float | None
     ) -> Iterator[tuple[int, Any | str]]:
         """Yield the position of each object with its prediction, or the reason why it has none.
 
@@ -609,13 +609,13 @@ class Predictor:
             and sum(map(one.count, PROTEIN_LETTERS)) >= max(1, PROTEIN_SHARE * len(one))
         }
 
-    def _find_foreign(self, objects: Any, chunk: Chunk, places: list[int]) -> dict[int, str]:
+    def _find_foreign(self, objects: Any, chunk: NamedObjects, places: list[int]) -> dict[int, str]:
         """Return why objects look unlike the training objects, by position."""
         profile = self.model.profile
         foreign = {} if profile is None else profile.foreign(objects)
         return {places[i]: why for why, rows in foreign.items() for i in rows}
 
-    def _note_foreign(self, foreign: dict[int, str], chunk: Chunk) -> None:
+    def _note_foreign(self, foreign: dict[int, str], chunk: NamedObjects) -> None:
         """Keep some names of foreign objects for one warning."""
         for i, why in sorted(foreign.items()):
             names, n = self.foreign.get(why, ([], 0))
@@ -673,7 +673,9 @@ class LetterReader:
         self.changes: Counter[str] = Counter()
         self.n_changed = 0
 
-    def read(self, chunk: Chunk, others: Collection[int] = ()) -> tuple[list[Any], dict[int, str]]:
+    def read(
+        self, chunk: NamedObjects, others: Collection[int] = ()
+    ) -> tuple[list[Any], dict[int, str]]:
         """Return the sequences in the letters that are scored, and why some are skipped.
 
         Those at the positions `others` are left as they are.

@@ -14,7 +14,7 @@ import click
 import numpy as np
 
 from ..core.ranks import find_separator, short_labels
-from ..io import Chunk, DataError, Source, open_source
+from ..io import DataError, NamedObjects, Source, open_source
 from ..io.labels import PatternLabels
 from ..io.source import RecordSource
 from ..io.streams import UnreadableObjectError, read_once
@@ -35,7 +35,7 @@ MATRIX_REMEDIES = ("use --distance", "leave --distance out")
 """Advice for distances read as similarities, and for similarities read as distances."""
 
 
-def open_data(options: DataOptions, skip_unreadable: bool = False) -> Source:
+def open_input(options: DataOptions, skip_unreadable: bool = False) -> Source:
     """Open the data; the options for the measure determine how a table of numbers is read."""
     if options.distance and options.measure is not None:
         raise click.UsageError("--distance is for a matrix, which cannot be used with --measure")
@@ -90,18 +90,18 @@ def open_data(options: DataOptions, skip_unreadable: bool = False) -> Source:
     return source
 
 
-def _unreadable_records(chunk: Chunk) -> Iterable[int]:
+def _unreadable_records(chunk: NamedObjects) -> Iterable[int]:
     return chunk.unreadable
 
 
 def leave_out_unreadable(
-    chunk: Chunk,
+    chunk: NamedObjects,
     source: Source,
     comparison: Comparison,
     *,
-    like: Chunk | None = None,
+    like: NamedObjects | None = None,
     whole: bool = True,
-) -> Chunk:
+) -> NamedObjects:
     """Leave out the objects that cannot be compared, here and in later passes; name the first.
 
     Records that cannot be read have been left out of the chunk already. The chunk `like` decides
@@ -115,7 +115,7 @@ def leave_out_unreadable(
     decisive = (like or chunk).objects
     measure = get_measure(comparison.given, comparison.params).decide(decisive)
 
-    def unusable(part: Chunk) -> set[int]:
+    def unusable(part: NamedObjects) -> set[int]:
         return {*part.unreadable, *measure.readable(part.objects).reasons}
 
     source.leave_out = unusable
@@ -184,7 +184,7 @@ def match_columns(source: Source, wanted: Sequence[str], chosen: bool) -> None:
 
 
 @contextmanager
-def locating(chunk: Chunk) -> Iterator[None]:
+def locating(chunk: NamedObjects) -> Iterator[None]:
     """Turn an error about the i-th object of a chunk into one that names its place in the file."""
     try:
         yield
@@ -197,7 +197,7 @@ def locating(chunk: Chunk) -> Iterator[None]:
 # Labels
 
 
-def require_labels(chunk: Chunk, source: Source, *, whole: bool = True) -> list[str]:
+def require_labels(chunk: NamedObjects, source: Source, *, whole: bool = True) -> list[str]:
     """Return the labels, or raise an error that says how to give them; a single class is
     refused."""
     if chunk.labels is None:
@@ -211,8 +211,8 @@ def require_labels(chunk: Chunk, source: Source, *, whole: bool = True) -> list[
 
 
 def leave_out_small_classes(
-    chunk: Chunk, source: Source, least: int | None, *, whole: bool = True
-) -> Chunk:
+    chunk: NamedObjects, source: Source, least: int | None, *, whole: bool = True
+) -> NamedObjects:
     """Leave out the classes with fewer objects than `least`, and say what was left out.
 
     Of a file that does not fit in memory (not `whole`), the labels are counted in one more pass,
@@ -274,7 +274,7 @@ BY_IDENTITY = ("identity:", "cdr3:")
 """Beginnings of groups that are computed, not read."""
 
 
-def check_groups(groups: str | None, data: str) -> None:
+def check_group_option(groups: str | None, data: str) -> None:
     """Refuse groups that cannot be read, before the work starts."""
     if groups is None:
         return
@@ -293,7 +293,7 @@ def check_groups(groups: str | None, data: str) -> None:
 
 
 def read_groups(
-    groups: str | None, data: DataOptions, source: Source, chunk: Chunk
+    groups: str | None, data: DataOptions, source: Source, chunk: NamedObjects
 ) -> str | list[str] | None:
     """Return the groups of the objects that were not left out, by their lines or names.
 
@@ -302,7 +302,7 @@ def read_groups(
     if groups is None or groups.startswith(BY_IDENTITY):
         return groups
     how = replace(data, labels=groups, label_pattern=None, skip_unlabelled=False)
-    everything = open_data(how, source.leave_out is not None).read()
+    everything = open_input(how, source.leave_out is not None).read()
     source.refuse_changes()
     if everything.labels is None or len(everything) == len(chunk):
         return everything.labels
@@ -486,7 +486,7 @@ def check_rule(landmarks: str | None, n_landmarks: int | None) -> None:
         raise click.UsageError(message_of(error)) from error
 
 
-def warn_of_matrix(chunk: Chunk, distance: bool) -> None:
+def warn_of_matrix(chunk: NamedObjects, distance: bool) -> None:
     """Print a warning if a matrix, judging by a sample, looks like the other kind."""
     from ..measures.base import looks_like, mistaken_for, sample_square
 

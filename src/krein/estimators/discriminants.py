@@ -30,7 +30,7 @@ from ..core.gaussian import (
 from ..core.moments import ClassMoments
 from ..core.shapes import CODE, NON_NEGATIVE, ROWS, SHARE, Array, Codes, Indices
 from ..core.space import POWERS, LandmarkSpace, Power, check_level, signed_eigen
-from ..data.dataset import Chunk, Costed, Dataset, LandmarkColumns, encode
+from ..data.dataset import Chunk, Costed, Dataset, LandmarkColumns, codes_of
 from ..landmarks import Selection, get_rule
 from ..model.heads import LinearHead, Link, QuadraticHead
 from ..model.model import Comparisons, Model
@@ -122,7 +122,7 @@ def moments_of(
     Returns its class moments in each space, and its part of the calibration sample.
     """
     values, cost = columns.values(chunk)
-    codes = encode(np.asarray(chunk.labels), classes)
+    codes = codes_of(np.asarray(chunk.labels), classes)
     moments = tuple(
         family.moments(space, origin, values, codes, chunk.weights)
         for space, origin in zip(spaces, origins, strict=True)

@@ -42,8 +42,8 @@ FEATURE_OBJECTS = 100_000
 """The head learns from at most about this many objects."""
 
 MOST_CLASSES = 100
-"""With more classes, one weight per n-gram and class would teach nothing: the labels of the objects
-with the most similar n-grams, and the n-grams of each class, are used instead."""
+"""With more classes, one weight per n-gram and class would be uninformative: the labels of the
+objects with the most similar n-grams, and the n-grams of each class, are used instead."""
 
 MOST_ENTRIES = 20_000_000
 """The neighbours of look zero take 8 bytes per n-gram of each known object; beyond this many, there
@@ -139,7 +139,7 @@ class ClassifierHead(LookZero):
 
 
 LEAST, UNSEEN = 1e-6, -30.0
-"""The least probability that a classifier's answer is taken for, and the score of a class that it
+"""The least probability that a classifier's answer is replaced by, and the score of a class that it
 was not fitted to."""
 
 

@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 
 from ..core.shapes import Array, Indices, Kind
 from ..wording import parameter
-from .alignments import SideBySide, in_words
+from .alignments import SideBySide, as_words
 from .features import FeatureMap, NGrams
 
 Objects = Any  # an array, a list, or a type of the measure's own with len() and [indices]
@@ -517,7 +517,7 @@ class Measure(ABC):
     positive: ClassVar[tuple[str, ...]] = ()
     """Names of parameters that must be above 0, or None."""
     columns: ClassVar[tuple[str, ...] | None] = None
-    """Names of the columns of a table that it compares; None if its objects are no records."""
+    """Names of the columns of a table that it compares; None if its objects are not records."""
     mirrored: ClassVar[bool] = True
     """Whether half of a symmetric block may be copied from the other half."""
     reads_files: ClassVar[bool] = False
@@ -693,7 +693,7 @@ class Measure(ABC):
         Depending on the measure, this is an alignment, two curves with their warping path, or two
         pictures; otherwise numbers or text.
         """
-        return in_words(a, b)
+        return as_words(a, b)
 
     def contents(self, objects: Objects) -> Objects | None:
         """Return the objects themselves, whose features tell more than their values.

@@ -43,7 +43,7 @@ SYMMETRY_TOLERANCE = 1e-8
 """Largest |K − Kᵀ| relative to the largest |K| that counts as rounding."""
 
 
-def as_matrix(given: Any) -> NDArray[Any]:
+def open_matrix(given: Any) -> NDArray[Any]:
     """Return the matrix: arrays and memory maps unchanged, `.npy` files memory-mapped."""
     if isinstance(given, str | PathLike):
         path = Path(given)
@@ -329,7 +329,7 @@ class Precomputed(Measure):
             from ..neighbours import check_graph  # only here, because scipy.sparse is slow to load
 
             return GraphRows(check_graph(objects, self.kind))
-        matrix = as_matrix(objects)
+        matrix = open_matrix(objects)
         return PrecomputedRows(matrix, matrix.shape[1])
 
     def among(

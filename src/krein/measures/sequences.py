@@ -19,7 +19,7 @@ from scoring_matrices import ScoringMatrix
 
 from ..core.shapes import Array
 from ..wording import measure_parameter
-from .alignments import MOST_CELLS, SideBySide, align, in_words
+from .alignments import MOST_CELLS, SideBySide, align, as_words
 from .base import (
     NUCLEOTIDE_SHARE,
     NUCLEOTIDES,
@@ -451,7 +451,7 @@ class _Alignment(Measure):
     def side_by_side(self, a: Any, b: Any) -> SideBySide:
         """Return the best alignment, with the other strand if that scores more."""
         if len(a) * len(b) > MOST_CELLS:
-            return in_words(a, b)
+            return as_words(a, b)
         matrix = get_scoring(self.decide([a, b]).matrix).matrix
         strands = [a, reverse_complement(a)] if self.both_strands else [a]
         found = [
