@@ -208,7 +208,7 @@ class NystromMap(LandmarkTransformer):
             self._set_map(choice, run, signed_eigen(G, signs).values, None)
             stable = stable_rank(G, signs)
             if stable < len(signs):
-                share = abs(choice.space.basis.lam[stable] / choice.space.basis.lam[0])
+                share = abs(choice.space.lam[stable] / choice.space.lam[0])
                 warnings.warn(
                     f"the approximation is unstable: eigenvalue {stable + 1} of the landmarks' "
                     f"matrix, {share:.1e} of the largest, contributes more than all larger ones "

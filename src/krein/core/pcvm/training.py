@@ -526,7 +526,7 @@ def fit_basis(space: LandmarkSpace, basis: Indices, values: Rows, family: PCVMFa
     F = Rows(B, codes, weights).under("similarity")
     fits, scales = family.solve(F, Q, codes[basis])
     W, b = joined_weights(fits, F.mean, Q)
-    places, dual = np.arange(len(space.landmark_values)), space.basis.T @ (Q @ W)
+    places, dual = np.arange(len(space.landmark_values)), space.T @ (Q @ W)
     return PCVMModel.of(places, basis[_carrying(W)], "similarity", dual, b, fits, scales)
 
 
@@ -548,7 +548,7 @@ def fit_as_published(
     dense = len(W) == len(codes)
     W1, how = None if dense else W, {"one_against_rest": one_against_rest, "exact": exact}
     found = fit_published_models(C, W1, codes, n_classes, rng, **how)
-    T, J = space.basis.T, space.signs
+    T, J = space.T, space.signs
     fits, w = found.fits, found.weights
     # K̃ w = C W⁺ Cᵀ w, from the landmarks alone
     dual = w if dense else T @ (J[:, None] * (T.T @ (C.T @ w)))
