@@ -142,8 +142,8 @@ def command(
     whole = source.read()
     require_labels(whole, source, whole=False)
     comparison = choose_measure(source.kind, whole.objects, data)
-    chunk = leave_out_unreadable(whole, source, comparison)
-    chunk = leave_out_small_classes(chunk, source, min_class_size)
+    chunk, source = leave_out_unreadable(whole, source, comparison)
+    chunk, source = leave_out_small_classes(chunk, source, min_class_size)
     y = require_labels(chunk, source)
     warn_of_matrix(chunk, data.distance)
     group_labels = read_groups(groups, data, source, chunk)
@@ -197,7 +197,7 @@ def test_objects(
     source = open_input(replace(data, data=path), skip_unreadable)
     if source.kind == "matrix":
         raise click.UsageError("--test is for objects; a matrix of values is divided into folds")
-    chunk = leave_out_unreadable(source.read(), source, comparison, like=fitted)
+    chunk, source = leave_out_unreadable(source.read(), source, comparison, like=fitted)
     labels = require_labels(chunk, source, whole=False)
     keep = [i for i, label in enumerate(labels) if label in known]
     if not keep:

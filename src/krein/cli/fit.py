@@ -128,8 +128,8 @@ def command(
     chunk, whole = first_objects(source)
     require_labels(chunk, source, whole=False)
     comparison = choose_measure(source.kind, chunk.objects, data)
-    chunk = leave_out_unreadable(chunk, source, comparison, whole=whole)
-    chunk = leave_out_small_classes(chunk, source, min_class_size, whole=whole)
+    chunk, source = leave_out_unreadable(chunk, source, comparison, whole=whole)
+    chunk, source = leave_out_small_classes(chunk, source, min_class_size, whole=whole)
     y = require_labels(chunk, source, whole=whole)
     warn_of_matrix(chunk, data.distance)
     number = f"{len(chunk):,}" if whole else f"more than {len(chunk) - 1:,}"

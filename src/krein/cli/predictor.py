@@ -268,12 +268,11 @@ class Predictor:
         if not isinstance(source, JsonLines):  # whose records are checked one by one
             self._check_kind(source)
         elif self.model.measure.accepts == "vectors" and columns is None:
-            source.width = np.shape(self.model.landmarks.objects)[1]
+            source = source.changed(width=np.shape(self.model.landmarks.objects)[1])
         wanted = self.model.feature_names
         if wanted is not None:
-            match_columns(source, wanted.tolist(), named.get("objects") is not None)
-        source.lenient = True
-        return source
+            source = match_columns(source, wanted.tolist(), named.get("objects") is not None)
+        return source.changed(lenient=True)
 
     def _open_hits(self, path: str, named: dict[str, Any]) -> Source:
         """Open a table of hits, scored by the column that the model learned from."""

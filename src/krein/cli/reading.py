@@ -86,7 +86,7 @@ def open_input(options: DataOptions, skip_unreadable: bool = False) -> Source:
             raise click.UsageError(
                 f"--skip-unreadable is for objects in text and tables, not for {source.shown}"
             )
-        source.leave_out = _unreadable_records
+        return source.changed(leave_out=_unreadable_records)
     return source
 
 
@@ -101,8 +101,10 @@ def leave_out_unreadable(
     *,
     like: NamedObjects | None = None,
     whole: bool = True,
-) -> NamedObjects:
+) -> tuple[NamedObjects, Source]:
     """Leave out the objects that cannot be compared, here and in later passes; name the first.
+
+    Returns the other objects, and the source that yields only them.
 
     Records that cannot be read have been left out of the chunk already. The chunk `like` decides
     what the measure compares, if it is not this one.
@@ -110,7 +112,7 @@ def leave_out_unreadable(
     from ..measures import get_measure
 
     if source.leave_out is None:
-        return chunk
+        return chunk, source
     n = source.n_unreadable
     decisive = (like or chunk).objects
     measure = get_measure(comparison.given, comparison.params).decide(decisive)
@@ -118,10 +120,10 @@ def leave_out_unreadable(
     def unusable(part: NamedObjects) -> set[int]:
         return {*part.unreadable, *measure.readable(part.objects).reasons}
 
-    source.leave_out = unusable
+    source = source.changed(leave_out=unusable)
     unused = unusable(chunk)
     if not unused and not n:
-        return chunk
+        return chunk, source
     if len(unused) == len(chunk):
         raise DataError(f"{source.shown}: none of its {len(chunk) + n:,} objects can be compared")
     first = ""
@@ -132,7 +134,7 @@ def leave_out_unreadable(
             first = f", such as {chunk.located(error, min(unused))}"
     said = unreadable(n + len(unused) if whole else None) + first
     say("left out", printable(said, 280), err=True)
-    return chunk.keeping([i for i in range(len(chunk)) if i not in unused])
+    return chunk.keeping([i for i in range(len(chunk)) if i not in unused]), source
 
 
 def unreadable(n: int | None) -> str:
@@ -161,14 +163,14 @@ def column_names(source: Source) -> list[str] | None:
     return names if all(names) and len(set(names)) == len(names) else None
 
 
-def match_columns(source: Source, wanted: Sequence[str], chosen: bool) -> None:
-    """Read the columns of vectors in the order in which a model was fitted to them, or refuse.
+def match_columns(source: Source, wanted: Sequence[str], chosen: bool) -> Source:
+    """Return a source of vectors with the columns that a model was fitted to, or refuse.
 
     Columns that the user has chosen are left as they are.
     """
     found = column_names(source)
     if found is None or found == list(wanted):
-        return
+        return source
     layout: Layout = source.layout  # type: ignore[attr-defined]
     missing = [name for name in wanted if layout.columns.count(name) != 1]
     if missing or (chosen and set(found) != set(wanted)):
@@ -180,7 +182,7 @@ def match_columns(source: Source, wanted: Sequence[str], chosen: bool) -> None:
             f"{source.shown}: the model was fitted to the columns {expected}; this file has {got}"
         )
     objects = [layout.columns.index(name) for name in wanted]
-    source.layout = replace(layout, objects=objects)  # type: ignore[attr-defined]
+    return source.changed(layout=replace(layout, objects=objects))
 
 
 @contextmanager
@@ -212,11 +214,11 @@ def require_labels(chunk: NamedObjects, source: Source, *, whole: bool = True) -
 
 def leave_out_small_classes(
     chunk: NamedObjects, source: Source, least: int | None, *, whole: bool = True
-) -> NamedObjects:
+) -> tuple[NamedObjects, Source]:
     """Leave out the classes with fewer objects than `least`, and say what was left out.
 
-    Of a file that does not fit in memory (not `whole`), the labels are counted in one more pass,
-    and the source leaves the classes out from then on.
+    Returns the other objects, and the source that yields only them. Of a file that does not fit in
+    memory (not `whole`), the labels are counted in one more pass.
     """
     unlabelled = source.n_left_out
     counts = Counter(chunk.labels)
@@ -225,7 +227,7 @@ def leave_out_small_classes(
         unlabelled = source.n_left_out
     small = {label: n for label, n in counts.most_common() if n < (least or 0)}
     if small and chunk.labels is not None:
-        source.labels.small = frozenset(small)
+        source = source.changed(labels=source.labels.without(small))
         chunk = chunk.keeping([i for i, label in enumerate(chunk.labels) if label not in small])
         if not len(chunk):
             raise DataError(f"{source.shown}: all classes have fewer than {least} objects")
@@ -244,7 +246,7 @@ def leave_out_small_classes(
 
         warnings.simplefilter("ignore", SmallClassWarning)  # said here, by name
         warn(describe_single(alone, counts))
-    return chunk
+    return chunk, source
 
 
 def describe_single(alone: Sequence[str], counts: Mapping[str, int]) -> str:

@@ -13,9 +13,10 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -217,6 +218,13 @@ class Source(ABC):
                 f"{self.shown}: has changed since it was opened, and must be read again; run this "
                 "again when the file is complete"
             )
+
+    def changed(self, **settings: Any) -> Self:
+        """Return a copy of the source with other settings, such as `lenient=True`."""
+        found = copy(self)
+        for name, value in settings.items():
+            setattr(found, name, value)
+        return found
 
     @property
     def shown(self) -> str:
@@ -504,8 +512,7 @@ def open_source(
             record_columns=() if column is not None else tuple(objects or ()),
         ),
     )
-    source.opened = opened
-    return source
+    return source.changed(opened=opened)
 
 
 def _opened(path: str, format: str | None, options: Options) -> Source:
