@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..core.calibration import FOUND_BY_CHANCE
 from ..core.ranks import Rank, RankAnswers, rank_names, rank_path
-from ..core.shapes import Indices
+from ..core.shapes import Array, Indices
 from ..data.dataset import NAMED, describe_foreign
 from ..io import DataError, NamedObjects, Source, open_source
 from ..io.streams import share_read
@@ -380,38 +380,21 @@ class Predictor:
         details, labels = self.details, self.labels
         P = found["probabilities"]  # (n, C)
         order = np.argsort(-P, axis=1, kind="stable")  # (n, C): classes, the most probable first
-
-        def ranked(k: int) -> tuple[list[str], list[float]]:
-            classes = order[:, k]
-            return [labels[c] for c in classes], P[np.arange(len(P)), classes].tolist()
-
-        cells: dict[str, list[Any]] = {}
-        cells["label"], cells["probability"] = ranked(0)
-        cells["runner_up"], cells["runner_up_probability"] = ranked(1)
-        for k in range(3, min(details.top, len(labels)) + 1):  # the second is the runner-up
-            cells[f"label_{k}"], cells[f"probability_{k}"] = ranked(k - 1)
-        depths = None
+        cells = self._label_cells(P, order)
+        ranked = None
         if self.taxonomy:
             answers = self._answers_at_ranks(found)
-            depths = self.model.rank_depths(found, answers)
-            cells |= self._rank_cells(answers, depths)
+            ranked = answers, self.model.rank_depths(found, answers)
+            cells |= self._rank_cells(*ranked)
         if details.nested:
             most = len(labels) if len(labels) <= MOST_LISTED else details.top or LISTED
             cells["probabilities"] = [
                 {labels[c]: float(p[c]) for c in classes[:most]}
                 for p, classes in zip(P, order.tolist(), strict=True)
             ]
+        cells["status"] = self._statuses(found, cells["probability"], ranked)
         if self.assesses:
-            cells["status"] = found["status"].tolist()
             cells["novelty"] = found["novelty"].tolist()
-        else:
-            least = self.model.ambiguous_below
-            cells["status"] = [AMBIGUOUS if p < least else OK for p in cells["probability"]]
-        if depths is not None:
-            given, novel_below = cells["status"], self.model.novel_below
-            statuses = answers.statuses(given, depths, novel_below)
-            known = KNOWN if self.assesses else OK
-            cells["status"] = [known if status == KNOWN else status for status in statuses]
         if details.selected:
             cells["doubt"] = found["doubt"].tolist()
             cells["selected"] = [None] * len(P)  # known only after all objects
@@ -421,17 +404,54 @@ class Predictor:
                 for row in found["set"]
             ]
         if details.evidence is not None:
-            nearest = [[_known_object(near) for near in why.nearest] for why in found["why"]]
-            if details.nested:
-                cells["evidence"] = nearest
-                return cells
-            columns = {"nearest": "name", "nearest_label": "label", "nearest_value": "value"}
-            for k in range(details.evidence):
-                for column, part in columns.items():
-                    cells[f"{column}_{k + 1}"] = [
-                        known[k][part] if k < len(known) else None for known in nearest
-                    ]
+            cells |= self._evidence_cells(found["why"], details.evidence)
         return cells
+
+    def _label_cells(self, P: Array, order: Indices) -> dict[str, list[Any]]:
+        """Return the columns of the most probable labels."""
+
+        def ranked(k: int) -> tuple[list[str], list[float]]:
+            classes = order[:, k]
+            return [self.labels[c] for c in classes], P[np.arange(len(P)), classes].tolist()
+
+        cells: dict[str, list[Any]] = {}
+        cells["label"], cells["probability"] = ranked(0)
+        cells["runner_up"], cells["runner_up_probability"] = ranked(1)
+        most = min(self.details.top, len(self.labels))
+        for k in range(3, most + 1):  # the second is the runner-up
+            cells[f"label_{k}"], cells[f"probability_{k}"] = ranked(k - 1)
+        return cells
+
+    def _statuses(
+        self,
+        found: NDArray[Any],
+        probabilities: list[float],
+        ranked: tuple[RankAnswers, Indices] | None,
+    ) -> list[str]:
+        """Return the status of each object, at its deepest answered rank if labels have ranks."""
+        if self.assesses:
+            statuses = found["status"].tolist()
+        else:
+            least = self.model.ambiguous_below
+            statuses = [AMBIGUOUS if p < least else OK for p in probabilities]
+        if ranked is None:
+            return statuses
+        answers, depths = ranked
+        known = KNOWN if self.assesses else OK
+        statuses = answers.statuses(statuses, depths, self.model.novel_below)
+        return [known if status == KNOWN else status for status in statuses]
+
+    def _evidence_cells(self, why: NDArray[Any], most: int) -> dict[str, list[Any]]:
+        """Return the columns of the nearest known objects."""
+        nearest = [[_known_object(near) for near in one.nearest] for one in why]
+        if self.details.nested:
+            return {"evidence": nearest}
+        columns = {"nearest": "name", "nearest_label": "label", "nearest_value": "value"}
+        return {
+            f"{column}_{k + 1}": [known[k][part] if k < len(known) else None for known in nearest]
+            for k in range(most)
+            for column, part in columns.items()
+        }
 
     def _rank_cells(self, answers: RankAnswers, depths: Indices) -> dict[str, list[Any]]:
         """Return the columns of the deepest rank that is certain enough, and of each rank."""
