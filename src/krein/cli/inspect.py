@@ -20,8 +20,14 @@ from ..core.space import Signature
 from ..io import DataError, NamedObjects
 from ..io.modelfile import ModelFileError, is_model, read_model, read_versions
 from ..measures import Combined, get_measure
-from ..measures.base import looks_like, mistaken_for, plain
-from ..measures.precomputed import AsymmetryError, check_square, open_matrix
+from ..measures.base import plain
+from ..measures.precomputed import (
+    AsymmetryError,
+    check_square,
+    looks_like,
+    mistaken_for,
+    open_matrix,
+)
 from ..model.file import from_tree
 from ..model.schema import Context, decode
 from . import options

@@ -20,7 +20,7 @@ from ..io.source import RecordSource
 from ..io.streams import UnreadableObjectError, read_once
 from ..io.tables import Layout
 from ..measures import Combined, Measure
-from ..measures.base import take
+from ..measures.objects import take
 from .options import DataOptions, message_of, shortened
 from .output import printable, say, warn
 
@@ -373,8 +373,9 @@ class Comparison:
 def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Comparison:
     """Return the requested measure, or one that suits the objects."""
     from ..measures import available, get_measure
-    from ..measures.base import measure_class, read_parameters
+    from ..measures.base import read_parameters
     from ..measures.function import FunctionMeasure
+    from ..measures.registry import measure_class
 
     params = options.params()
     if kind == "matrix":
@@ -490,7 +491,7 @@ def check_rule(landmarks: str | None, n_landmarks: int | None) -> None:
 
 def warn_of_matrix(chunk: NamedObjects, distance: bool) -> None:
     """Print a warning if a matrix, judging by a sample, looks like the other kind."""
-    from ..measures.base import looks_like, mistaken_for, sample_square
+    from ..measures.precomputed import looks_like, mistaken_for, sample_square
 
     matrix = chunk.objects
     if chunk.kind != "matrix" or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:

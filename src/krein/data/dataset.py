@@ -37,7 +37,7 @@ from ..core.moments import ClassMoments, ordered_sum
 from ..core.pcvm.rows import Rows
 from ..core.shapes import Array, Indices, Mask
 from ..measures import Measure, PairError, RefusedObject
-from ..measures.base import NUCLEOTIDE_SHARE, NUCLEOTIDES, Objects, is_missing, take
+from ..measures.objects import NUCLEOTIDE_SHARE, NUCLEOTIDES, Objects, is_missing, take
 
 # -------------------------------------------------------------------------------------------------
 # Foreign objects

@@ -30,7 +30,7 @@ from ..core.pcvm.rows import Block, Rows, add_sums, rows_per_block, sums
 from ..core.pcvm.rows import Term as RowTerm
 from ..core.shapes import Array, Indices
 from ..measures import Measure, take
-from ..measures.base import Objects
+from ..measures.objects import Objects
 from .dataset import (
     Add,
     Chunk,

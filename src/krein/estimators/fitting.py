@@ -48,7 +48,7 @@ from ..data.opening import in_memory, is_empty, open_data
 from ..landmarks import Rule, Selection, select_landmarks
 from ..landmarks.base import All, Given, check_landmarks
 from ..measures import Measure, get_measure, take
-from ..measures.base import RefusedObject, as_stack, refuse_masked, refuse_unordered, unframed
+from ..measures.objects import RefusedObject, as_stack, refuse_masked, refuse_unordered, unframed
 from ..model.file import save
 from ..model.model import Comparisons, LandmarkMap, Landmarks, Model
 from ..model.schema import OPTIONAL

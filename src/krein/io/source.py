@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.cache import CacheError
-from ..measures.base import take
+from ..measures.objects import take
 from ..wording import parameter
 from .labels import Labels, find_labels
 from .streams import (

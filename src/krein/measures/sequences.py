@@ -20,18 +20,17 @@ from scoring_matrices import ScoringMatrix
 from ..core.shapes import Array
 from ..wording import measure_parameter
 from .alignments import MOST_CELLS, SideBySide, align, as_words
-from .base import (
+from .base import Measure, random_strings
+from .features import FeatureMap, NGrams, reverse_complement
+from .objects import (
     NUCLEOTIDE_SHARE,
     NUCLEOTIDES,
-    Measure,
     Objects,
     RefusedObject,
     as_list,
     excerpt,
-    random_strings,
     unframed,
 )
-from .features import FeatureMap, NGrams, reverse_complement
 
 POLICIES = ("map", "X", "skip", "fail")
 

@@ -10,7 +10,8 @@ from rapidfuzz import distance, process
 
 from ..core.shapes import Array
 from .alignments import SideBySide, as_words, edited
-from .base import Measure, Objects, as_list, random_strings
+from .base import Measure, random_strings
+from .objects import Objects, as_list
 
 MOST_CELLS = 25_000_000
 """Maximum number of letter pairs of two strings whose edits are shown."""
