@@ -52,15 +52,15 @@ def test_no_cycle_among_modules():
     assert not needs, f"these import each other: {sorted(needs)}"
 
 
-def test_a_class_name_means_one_thing():
-    """A chunk of a file and a chunk of a data set are the same objects, without and with codes."""
+def test_a_public_name_means_one_thing():
+    """No two modules define a class or a function of the same name; `command` is each command's."""
     names = Counter(
         node.name
         for path in FILES
         for node in ast.parse(path.read_text("utf-8")).body
-        if isinstance(node, ast.ClassDef)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_")
     )
-    assert {name for name, number in names.items() if number > 1} <= {"Chunk"}
+    assert {name for name, number in names.items() if number > 1} == {"command"}
 
 
 def test_each_dependency_states_its_lowest_version():

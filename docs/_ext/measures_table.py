@@ -11,7 +11,7 @@ from sphinx.application import Sphinx
 
 from krein import measures
 from krein.measures import available
-from krein.measures.base import measure_class
+from krein.measures.registry import measure_class
 
 KNOWN = {True: "psd", False: "indefinite", None: "not known"}
 

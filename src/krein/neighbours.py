@@ -84,7 +84,7 @@ def check_graph(given: Any, kind: Kind = "similarity") -> sparse.csr_matrix:
     found = sparse.csr_matrix(given, dtype=np.float64)
     if not found.has_sorted_indices:
         found = found.sorted_indices()
-    starts, rows = found.indptr, rows_of(found)
+    starts, rows = found.indptr, stored_rows(found)
     again = (np.diff(found.indices) == 0) & (np.diff(rows) == 0)
     if found.nnz < nnz or again.any():
         where = ""
@@ -107,6 +107,6 @@ def check_graph(given: Any, kind: Kind = "similarity") -> sparse.csr_matrix:
     return found
 
 
-def rows_of(found: sparse.csr_matrix) -> NDArray[np.intp]:
+def stored_rows(found: sparse.csr_matrix) -> NDArray[np.intp]:
     """Return the row (nnz,) of each stored value."""
     return np.repeat(np.arange(found.shape[0]), np.diff(found.indptr))

@@ -59,7 +59,7 @@ def warm_up() -> None:
     import krein.cli.predict
     import krein.model.file  # noqa: F401
     from krein.measures import available
-    from krein.measures.base import measure_class
+    from krein.measures.registry import measure_class
 
     for name in available():
         cls = measure_class(name)

@@ -11,7 +11,7 @@ import pytest
 
 from krein.cli import predictor as predict_module
 from krein.cli.predictor import LetterReader
-from krein.io import Chunk
+from krein.io import NamedObjects
 
 PATTERN = ("--label-pattern", r"family=(\w+)")
 
@@ -96,12 +96,12 @@ def test_coverage_counts_readable_objects(files, model, run):
     ],
 )
 def test_letters_are_read_by_convention(given, read):
-    assert LetterReader("BLOSUM62", None).read(Chunk(["a"], [given], None, 0))[0] == [read]
+    assert LetterReader("BLOSUM62", None).read(NamedObjects(["a"], [given], None, 0))[0] == [read]
 
 
 def test_rna_is_read_as_dna():
     given = ["ACGU", "AC-GE", "ACGN"]
-    found, _ = LetterReader("NUC.4.4", None).read(Chunk(["a", "b", "c"], given, None, 0))
+    found, _ = LetterReader("NUC.4.4", None).read(NamedObjects(["a", "b", "c"], given, None, 0))
     assert found == ["ACGT", "ACGN", "ACGN"]
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from krein.core.cascade import Cascade, fit_terms, pooled
 from krein.core.evidence import (
-    LOCAL,
+    LOCAL_NEIGHBOUR,
     PRIOR_MASS,
     Closeness,
     Evidence,
@@ -27,7 +27,7 @@ def test_evidence_matches_its_formula():
     found = class_evidence(apart, codes, 3, 0.7)
     for i in range(8):
         d = np.sort(apart[i])
-        h2 = 0.7 * (d[LOCAL] - d[0])
+        h2 = 0.7 * (d[LOCAL_NEIGHBOUR] - d[0])
         w = np.exp(-0.5 * (apart[i] - d[0]) / h2)
         for c in range(3):
             top = w[codes[i] == c].sum() + PRIOR_MASS / 3

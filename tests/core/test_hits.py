@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsTransformer
 
-from krein.core.hits import can_be_held_out, log_class_sizes, nearest_hits
+from krein.core.hits import can_be_held_out, log_class_shares, nearest_hits
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -51,18 +51,18 @@ def test_class_sizes_are_those_of_the_other_groups(seed):
     rng = np.random.default_rng(seed)
     codes, groups = rng.integers(5, size=80), rng.integers(30, size=80)
     numbers, asked = rng.uniform(0.5, 2, size=80), rng.integers(40, size=20)
-    found = log_class_sizes(codes, numbers, 5, (asked, groups))
+    found = log_class_shares(codes, numbers, 5, (asked, groups))
     for i, group in enumerate(asked):
         rest = groups != group
-        np.testing.assert_allclose(found[i], log_class_sizes(codes[rest], numbers[rest], 5))
+        np.testing.assert_allclose(found[i], log_class_shares(codes[rest], numbers[rest], 5))
 
 
 def test_an_object_does_not_count_for_its_own_class():
     codes, everyone = np.array([0, 0, 1, 1, 1]), np.arange(5)
-    found = log_class_sizes(codes, np.ones(5), 2, (everyone, everyone))
+    found = log_class_shares(codes, np.ones(5), 2, (everyone, everyone))
     for i in range(5):
         rest = np.delete(codes, i)
-        np.testing.assert_allclose(found[i], log_class_sizes(rest, np.ones(4), 2))
+        np.testing.assert_allclose(found[i], log_class_shares(rest, np.ones(4), 2))
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -20,10 +20,11 @@ from krein.core.covariance import (
 )
 from krein.core.gaussian import (
     FisherFamily,
-    LabelledValues,
     QuadraticFamily,
     fit_fisher,
     fit_quadratic,
+    landmark_places,
+    left_out_objects,
 )
 from krein.core.moments import ClassMoments
 from krein.core.space import POWERS, LandmarkSpace
@@ -56,7 +57,7 @@ def test_a_path_inverts_the_shrunk_covariance(target, dense, amount):
     V, y, L, space = problem(landmarks=None if dense else range(0, 40, 3))
     B = space.coordinates(V[:, L])
     moments = moments_of(B, y)
-    t = target_metric(target, space.basis.lam, moments)
+    t = target_metric(target, space.lam, moments)
     S = moments.within()
     mean = np.trace(S / t[:, None]) / len(t)
     sigma = ((1 - amount) * S + amount * mean * np.diag(t)) / (len(y) - 3)
@@ -94,7 +95,7 @@ def test_a_path_counts_weights_below_one(unit):
     V, y, L, space = problem()
     B = space.coordinates(V[:, L])
     moments = moments_of(B, y, np.full(len(y), unit))
-    t = np.abs(space.basis.lam)
+    t = np.abs(space.lam)
     dense = WithinPath.of(moments, t)
     assert dense.rotation is None
     S = moments.within()
@@ -128,8 +129,8 @@ def test_linear_scores_match_a_refit_in_similarities(dense, weighted):
     moments = moments_of(B, y, weights)
     place = np.full(40, -1)
     place[L] = np.arange(len(L))
-    objects = LeftOutObjects.of(moments, B, y, weights, space.basis.T, place)
-    path = WithinPath.of(moments, target_metric("similarities", space.basis.lam, moments))
+    objects = LeftOutObjects.of(moments, B, y, weights, space.T, place)
+    path = WithinPath.of(moments, target_metric("similarities", space.lam, moments))
     assert (path.rotation is None) == (dense and not weighted)
     amounts = (0.02, 0.5)
     found = left_out_linear(objects, moments, path, iter(amounts))
@@ -150,8 +151,8 @@ def test_quadratic_scores_match_a_refit(pseudo):
     moments = moments_of(B, y, by_class=True)
     place = np.full(n, -1)
     place[L] = np.arange(len(L))
-    objects = LeftOutObjects.of(moments, B, y, None, space.basis.T, place)
-    path = WithinPath.of(moments, target_metric("similarities", space.basis.lam, moments))
+    objects = LeftOutObjects.of(moments, B, y, None, space.T, place)
+    path = WithinPath.of(moments, target_metric("similarities", space.lam, moments))
     share = path.at(0.1).share
     (scores,) = left_out_quadratic(objects, moments, path.root(0.1), share, [pseudo])
     ridge = 0.1 * path.mean / path.freedom * np.eye(len(L))
@@ -179,7 +180,7 @@ def test_quadratic_model_and_left_out_scores_use_the_same_covariances():
     V, y, L, space = problem(n=600, landmarks=range(0, 600, 60))
     B = space.coordinates(V[:, L])
     moments = moments_of(B, y, by_class=True)
-    metric = target_metric("identity", space.basis.lam, moments)
+    metric = target_metric("identity", space.lam, moments)
     chosen = ChosenCovariance("identity", metric, 0.1, 0.5, np.array([0.1, 0, -0.1]), 20.0)
     model = fit_quadratic(moments, shrinkage=chosen).scores(B)
     path = WithinPath.of(moments, metric)
@@ -197,9 +198,9 @@ def test_the_ridge_is_searched_if_every_object_is_a_landmark(seed):
     V, y, L, space = problem(seed)
     B = space.coordinates(V)
     moments = moments_of(B, y)
-    objects = LeftOutObjects.of(moments, B, y, None, space.basis.T, L)
+    objects = LeftOutObjects.of(moments, B, y, None, space.T, L)
     assert objects.mostly_landmarks
-    ridge, loss = choose_linear(moments, space.basis.lam, objects, exact=True)
+    ridge, loss = choose_linear(moments, space.lam, objects, exact=True)
     assert ridge.target == "similarities"
     amounts = [1e-4, 1e-2, oas_amount(moments), 0.3, 0.7, 1.0]
     path = WithinPath.of(moments, ridge.metric)
@@ -208,7 +209,7 @@ def test_the_ridge_is_searched_if_every_object_is_a_landmark(seed):
         for scores in left_out_linear(objects, moments, path, iter(amounts))
     ]
     assert loss < 1.01 * min(found)
-    both, least = choose_linear(moments, space.basis.lam, objects)
+    both, least = choose_linear(moments, space.lam, objects)
     assert least <= loss
     if both.target == "identity":
         assert both.amount == oas_amount(moments)
@@ -254,7 +255,7 @@ def test_nothing_is_chosen_if_too_few_can_be_left_out():
     moments = moments_of(B, y)
     three = LeftOutObjects.of(moments, B[3:], y[3:])
     assert len(three) == 2
-    assert choose_linear(moments, space.basis.lam, three) is None
+    assert choose_linear(moments, space.lam, three) is None
 
 
 def test_classes_without_any_spread_choose_nothing():
@@ -277,13 +278,14 @@ def test_left_out_scores_match_the_best_power(make, kind):
         space = LandmarkSpace.of(V[np.ix_(L, L)], kind)
     values = np.ascontiguousarray(V[:, L])
     scores, _, _ = make(3).left_out(space, values, y, L)
-    sample = LabelledValues.of(space, values, y, None)
+    places = landmark_places(space, values)
     tried = []
     for power in POWERS if kind == "dissimilarity" else (1.0,):
         its = space.with_power(power) if kind == "dissimilarity" else space
         moments = make(3).moments(its, its.origin(), values, y)
-        chosen, loss = make(3).chosen(its, moments, sample)
-        tried.append((loss, chosen.left_out_scores(its, moments, sample)[0]))
+        objects = left_out_objects(its, moments, values, y, None, places)
+        chosen, loss = make(3).chosen(its, moments, objects)
+        tried.append((loss, chosen.left_out_scores(moments, objects)))
     best = min(tried, key=lambda one: one[0])[1]
     assert_allclose(scores, best)
     assert len(tried) == 1 or not np.allclose(best, tried[0][1])

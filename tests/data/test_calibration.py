@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from krein import IKFD, IKQD, PCVM
-from krein.core.gaussian import LabelledValues
+from krein.core.gaussian import landmark_places, left_out_objects
 from krein.estimators.fitting import SAMPLE_SIZE, CalibrationSample, stratified_folds
 
 from .conftest import equal_models, make_words
@@ -115,10 +115,12 @@ def test_left_out_scores_are_close_to_a_fit_without_the_object(
     clf = calibrated(name).set_params(shrinkage=shrinkage).fit(words, labels)
     space, passed = clf.space_, clf.stream_
     moments_of_all = passed.moments[passed.powers.index(space.power)]
-    sample = LabelledValues.of(space, passed.values, passed.codes, passed.weights)
+    values, places = passed.values, landmark_places(space, passed.values)
+    sample = values, passed.codes, passed.weights, places
+    objects = left_out_objects(space, moments_of_all, *sample)
     family = clf._family(clf.classes_)
-    family, _ = family.chosen(space, moments_of_all, sample)
-    scores, objects = family.left_out_scores(space, moments_of_all, sample)
+    family, _ = family.chosen(space, moments_of_all, objects)
+    scores = family.left_out_scores(moments_of_all, objects)
     found = family.log_proba(scores)
     for place in range(0, len(objects), len(objects) // 6):
         i = passed.indices[objects.rows[place]]
@@ -126,11 +128,11 @@ def test_left_out_scores_are_close_to_a_fit_without_the_object(
         moments = moments_of_all - family.moments(
             space,
             moments_of_all.origin,
-            sample.values[objects.rows[[place]]],
-            sample.codes[objects.rows[[place]]],
+            values[objects.rows[[place]]],
+            passed.codes[objects.rows[[place]]],
         )
         assert moments.total == rest.sum()
-        expected = family.scorer(space, moments)(sample.values[objects.rows[[place]]])
+        expected = family.scorer(space, moments)(values[objects.rows[[place]]])
         np.testing.assert_allclose(found[place], family.log_proba(expected)[0], atol=0.01)
 
 

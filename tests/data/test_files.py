@@ -385,7 +385,7 @@ def test_an_invalid_object_is_named(small_sample):
             words[1700] = 5
             for i in range(0, 2000, size):
                 part = words[i : i + size]
-                yield krein.io.Chunk(
+                yield krein.io.NamedObjects(
                     [f"n{j}" for j in range(i, i + len(part))],
                     part, labels[i : i + size].tolist(), i, "broken.csv", "strings",
                 )  # fmt: skip

@@ -15,7 +15,7 @@ from krein.data import Dataset, Engine
 from krein.io import Source
 from krein.landmarks import Rule
 from krein.measures import available
-from krein.measures.base import measure_class
+from krein.measures.registry import measure_class
 
 from .test_reference import NAMES, is_record, resolved
 

@@ -51,7 +51,7 @@ def test_every_public_name_is_documented(module):
 
 def test_every_measure_is_documented():
     from krein.measures import available
-    from krein.measures.base import measure_class
+    from krein.measures.registry import measure_class
 
     found = {resolved(name) for name in NAMES}
     assert set(map(measure_class, available())) <= found

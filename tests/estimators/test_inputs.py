@@ -15,8 +15,9 @@ from krein import IKFD, IKQD, PCVM, KreinClassifier, NystromMap, PseudoEuclidean
 from krein.compare import open_pairs
 from krein.evaluation import evaluate
 from krein.measures import RefusedObject, get_measure
-from krein.measures.base import KindWarning, checked_objects
+from krein.measures.base import checked_objects
 from krein.measures.function import FunctionMeasure
+from krein.measures.precomputed import KindWarning
 from krein.measures.sequences import LettersWarning
 from krein.measures.strings import Levenshtein
 

@@ -24,7 +24,7 @@ from krein.core.cascade import pooled
 from krein.datasets import make_protein_families
 from krein.estimators import lookzero
 from krein.measures import available, get_measure
-from krein.measures.base import measure_class
+from krein.measures.registry import measure_class
 from krein.measures.series import _Elastic
 from krein.model.heads import FeatureHead, NeighbourHead
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from krein.io import DataError
-from krein.io.hits import BestHits, HitTable, identity_groups, queries, references
+from krein.io.hits import BestHits, HitTable, groups_of_hits, queries, references
 
 BLAST = [  # query, target, identity, …, e-value, bits
     ("a", "a", 100.0, 50, 0, 0, 1, 50, 1, 50, "0.0", 99.0),
@@ -305,14 +305,14 @@ class TestQueries:
 class TestIdentityGroups:
     def test_relatives_are_together(self, table):
         rows = [("a", "b", 95, 9), ("b", "c", 95, 9), ("d", "e", 99, 9), ("e", "f", 50, 9)]
-        groups = identity_groups(table("query\ttarget\tpident\tbits\n" + lines(rows)), 0.9)
+        groups = groups_of_hits(table("query\ttarget\tpident\tbits\n" + lines(rows)), 0.9)
         assert groups["a"] == groups["b"] == groups["c"]  # b has most relatives
         assert groups["d"] == groups["e"]
         assert len(set(groups.values())) == 3
 
     def test_no_chains(self, table):
         rows = [(f"n{i}", f"n{i + 1}", 0.95, 9) for i in range(9)]
-        groups = identity_groups(table("query\ttarget\tfident\tbits\n" + lines(rows)), 0.9)
+        groups = groups_of_hits(table("query\ttarget\tfident\tbits\n" + lines(rows)), 0.9)
         assert len(set(groups.values())) >= 4
 
     def test_order_of_rows(self, table):
@@ -321,7 +321,7 @@ class TestIdentityGroups:
         heading = "query\ttarget\tpident\tbits\n"
 
         def partition(some):
-            found = identity_groups(table(heading + lines(some)), 0.8)
+            found = groups_of_hits(table(heading + lines(some)), 0.8)
             members = {}
             for name, group in found.items():
                 members.setdefault(group, set()).add(name)
@@ -331,7 +331,7 @@ class TestIdentityGroups:
 
     def test_a_table_without_identities(self, table):
         with pytest.raises(DataError, match="identities"):
-            identity_groups(table("query\ttarget\tbits\na\tb\t9\n"), 0.9)
+            groups_of_hits(table("query\ttarget\tbits\na\tb\t9\n"), 0.9)
 
 
 def test_memory_depends_on_the_result_not_on_the_table(monkeypatch):

@@ -164,11 +164,11 @@ def test_a_record_may_lack_a_chain_but_not_add_one(tmp_path):
     source = written(beta, alpha | beta, {"v_b_gene": "TRBV9"}, beta)
     with pytest.raises(DataError, match="line 2: has the field 'v_a_gene', which the first record"):
         source.read()
-    source.lenient = True
+    source = source.changed(lenient=True)
     assert list(source.read().unreadable) == [1, 2]
     path.write_text(json.dumps(beta) + "\nnot JSON\n" + json.dumps(beta) + "\n")
     source = open_source(path)
-    source.lenient = True
+    source = source.changed(lenient=True)
     chunk = source.read()
     assert "line 2: is not JSON" in chunk.unreadable[1]
     assert chunk.objects[2] == " ".join(BETA)
@@ -223,7 +223,7 @@ def test_rows_that_cannot_be_read_are_passed_on_if_asked(write):
         ("cell_id", "v_call", "junction_aa"), ("c1", *BETA), ("c2", "TRBV9", ""), ("c3", *BETA)
     )
     source = open_source(path)
-    source.lenient = True
+    source = source.changed(lenient=True)
     chunk = source.read()
     assert list(chunk.unreadable) == [1]
     assert chunk.names == ["c1", "c2", "c3"]
@@ -368,7 +368,7 @@ def test_labels_in_a_file_stay_with_their_receptors(write, tmp_path, by_name):
     labels = tmp_path / ("labels.csv" if by_name else "labels.txt")
     labels.write_text("id,label\na,x\nb,y\nc,z\nd,x\n" if by_name else "x\ny\nz\nx\n")
     source = open_source(path, labels=str(labels))
-    source.leave_out = lambda chunk: chunk.unreadable
+    source = source.changed(leave_out=lambda chunk: chunk.unreadable)
     for size in (1, 3, 10):
         parts = list(source.chunks(size))
         assert [name for part in parts for name in part.names] == ["a", "c", "d"]

@@ -16,9 +16,9 @@ import krein
 from krein.io.modelfile import read_model, write_model
 from krein.measures import Combined, PairError, RefusedObject, get_measure
 from krein.measures.alignments import Letters, Numbers, Parts
-from krein.measures.base import fingerprint
 from krein.measures.combined import parse_parts
 from krein.measures.features import NGrams, RecordFeatures
+from krein.measures.fingerprints import fingerprint
 
 N = 60
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from krein.measures import available, get_measure, take
-from krein.measures.base import fingerprint
+from krein.measures.fingerprints import fingerprint
 
 from .market import MARKET, Case
 

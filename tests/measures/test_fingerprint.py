@@ -19,7 +19,7 @@ import pytest
 from krein.compare import open_pairs
 from krein.compare.cache import object_digests
 from krein.measures import get_measure
-from krein.measures.base import fingerprint
+from krein.measures.fingerprints import fingerprint
 
 Pair = namedtuple("Pair", "a b")
 

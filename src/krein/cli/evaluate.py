@@ -15,7 +15,7 @@ import click
 
 from ..core.ranks import rank_names, rank_path
 from ..estimators import MODELS as FAMILIES
-from ..io import Chunk, DataError
+from ..io import DataError, NamedObjects
 from ..io.streams import shown
 from . import hits, options
 from .group import command_line, krein_command
@@ -23,7 +23,7 @@ from .options import shortened
 from .output import check_target, printable, say, say_worth, warnings_as_lines
 from .reading import (
     Comparison,
-    check_groups,
+    check_group_option,
     check_rule,
     choose_measure,
     describe_classes,
@@ -32,7 +32,7 @@ from .reading import (
     leave_out_unreadable,
     locating,
     naming_skip_unreadable,
-    open_data,
+    open_input,
     read_groups,
     require_labels,
     warn_of_matrix,
@@ -132,19 +132,19 @@ def command(
                 "are compared on folds of the references"
             )
         known = {name: settings[name] for name in EVALUATION}
-        found, seconds = hits.evaluate(
+        found, seconds = hits.evaluate_table(
             data, groups, min_class_size, as_json, class_weight=class_weight, **known
         )
         show(found, report, as_json, os.path.basename(shown(data.data)), seconds)
         return
-    check_groups(groups, data.data)
-    source = open_data(data, skip_unreadable)
+    check_group_option(groups, data.data)
+    source = open_input(data, skip_unreadable)
     start = time.perf_counter()
     whole = source.read()
     require_labels(whole, source, whole=False)
     comparison = choose_measure(source.kind, whole.objects, data)
-    chunk = leave_out_unreadable(whole, source, comparison)
-    chunk = leave_out_small_classes(chunk, source, min_class_size)
+    chunk, source = leave_out_unreadable(whole, source, comparison)
+    chunk, source = leave_out_small_classes(chunk, source, min_class_size)
     y = require_labels(chunk, source)
     warn_of_matrix(chunk, data.distance)
     group_labels = read_groups(groups, data, source, chunk)
@@ -185,20 +185,20 @@ def command(
 def test_objects(
     path: str,
     data: options.DataOptions,
-    fitted: Chunk,
+    fitted: NamedObjects,
     comparison: Comparison,
     skip_unreadable: bool,
     ranked: bool,
-) -> Chunk:
+) -> NamedObjects:
     """Return the objects of a test file with labels that are fitted; say how many are left out.
 
     Others are kept if labels are paths (`ranked`): they are scored at the ranks that are known.
     """
     known = set(fitted.labels or ())
-    source = open_data(replace(data, data=path), skip_unreadable)
+    source = open_input(replace(data, data=path), skip_unreadable)
     if source.kind == "matrix":
         raise click.UsageError("--test is for objects; a matrix of values is divided into folds")
-    chunk = leave_out_unreadable(source.read(), source, comparison, like=fitted)
+    chunk, source = leave_out_unreadable(source.read(), source, comparison, like=fitted)
     labels = require_labels(chunk, source, whole=False)
     keep = [i for i, label in enumerate(labels) if label in known]
     if not keep:

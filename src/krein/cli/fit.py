@@ -11,14 +11,14 @@ from typing import Any
 import click
 
 from ..estimators import MODELS
-from ..io import Chunk, Source
+from ..io import NamedObjects, Source
 from . import hits, options
 from .group import krein_command
 from .output import check_target, printable, say, say_worth, warnings_as_lines
 from .predictor import too_few_for_novelty
 from .reading import (
     Comparison,
-    check_groups,
+    check_group_option,
     check_rule,
     choose_measure,
     column_names,
@@ -28,7 +28,7 @@ from .reading import (
     leave_out_unreadable,
     locating,
     naming_skip_unreadable,
-    open_data,
+    open_input,
     read_groups,
     require_labels,
     say_ranks,
@@ -123,14 +123,14 @@ def command(
         return
     if groups is not None and model != "krein" and not settings["calibrate"]:
         raise click.UsageError("--groups are held out together to calibrate: add --calibrate")
-    check_groups(groups, data.data)
-    source = open_data(data, skip_unreadable)
+    check_group_option(groups, data.data)
+    source = open_input(data, skip_unreadable)
     start = time.perf_counter()
-    chunk, whole = beginning(source)
+    chunk, whole = first_objects(source)
     require_labels(chunk, source, whole=False)
     comparison = choose_measure(source.kind, chunk.objects, data)
-    chunk = leave_out_unreadable(chunk, source, comparison, whole=whole)
-    chunk = leave_out_small_classes(chunk, source, min_class_size, whole=whole)
+    chunk, source = leave_out_unreadable(chunk, source, comparison, whole=whole)
+    chunk, source = leave_out_small_classes(chunk, source, min_class_size, whole=whole)
     y = require_labels(chunk, source, whole=whole)
     warn_of_matrix(chunk, data.distance)
     number = f"{len(chunk):,}" if whole else f"more than {len(chunk) - 1:,}"
@@ -185,7 +185,9 @@ def command(
     say("written", output)
 
 
-def objects_groups(groups: str | list[str], chunk: Chunk, y: list[str], estimator: Any) -> Any:
+def objects_groups(
+    groups: str | list[str], chunk: NamedObjects, y: list[str], estimator: Any
+) -> Any:
     """Return the group of each object, found by the measure if need be; say how many there are."""
     import numpy as np
 
@@ -233,7 +235,7 @@ def calibrates(model: str, wanted: bool | None) -> bool:
     return not always and (MODELS[model].calibrate if wanted is None else wanted)
 
 
-def beginning(source: Source) -> tuple[Chunk, bool]:
+def first_objects(source: Source) -> tuple[NamedObjects, bool]:
     """Return the objects and True, or the first ones and False if there are too many for memory."""
     from ..data.dataset import IN_MEMORY_OBJECTS
 

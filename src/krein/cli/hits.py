@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ..core.evidence import VOTERS
 from ..core.shapes import Codes, Indices
-from ..io import Chunk, DataError, Source, open_source
-from ..io.hits import KEPT, SCORES, HitTable, ReferenceHits, identity_groups, queries, references
+from ..io import DataError, NamedObjects, Source, open_source
+from ..io.hits import KEPT, SCORES, HitTable, ReferenceHits, groups_of_hits, queries, references
 from ..io.labels import FORMS, Labels, OrderedLabels, find_labels
 from ..io.streams import bare_name, file_state, quoted, read_once
 from ..io.tables import read_rows
@@ -70,7 +70,7 @@ class _LabelFinder:
         self.labels, self.found = labels, dict[str, str]()
 
     def __call__(self, names: list[str]) -> list[bool]:
-        chunk = Chunk(names, names, None, 0)
+        chunk = NamedObjects(names, names, None, 0)
         found = self.labels.of(chunk, [None] * len(names)) or [None] * len(names)
         self.found |= {
             name: label for name, label in zip(names, found, strict=True) if label is not None
@@ -139,7 +139,7 @@ def _read_groups(groups: str | None, data: DataOptions) -> dict[str, Any] | None
         except ValueError as error:
             raise click.UsageError(str(error)) from error
         table = HitTable(data.data, columns=data.columns, max_size=data.max_size)
-        return dict(identity_groups(table, threshold))
+        return dict(groups_of_hits(table, threshold))
     return _GroupNames(find_labels(groups, None, data.max_size, skip=True))
 
 
@@ -153,7 +153,7 @@ class _GroupNames(dict[str, Any]):
     def get(self, name: str, default: Any = None) -> Any:
         """Return the group of a name."""
         if name not in self:
-            found = self._labels.of(Chunk([name], [name], None, 0), [None])
+            found = self._labels.of(NamedObjects([name], [name], None, 0), [None])
             self[name] = None if found is None else found[0]
         return self[name]
 
@@ -208,8 +208,9 @@ def describe_hits(found: LabelledHits) -> str:
     return f"{counts.rows:,} hits of {n:,} objects, scored by {found.hits.score}"
 
 
-def advise(found: LabelledHits, codes: Codes, grouped: bool) -> None:
+def warn_of_hits(found: LabelledHits) -> None:
     """Warn of lists that are too short, and of near-copies that are not held out together."""
+    codes = np.unique(found.labels, return_inverse=True)[1]
     if (longest := truncated(found.hits, codes)) is not None:
         times = f"after {longest} hit" + "s" * (longest != 1)
         warn(
@@ -217,7 +218,7 @@ def advise(found: LabelledHits, codes: Codes, grouped: bool) -> None:
             f"search for more, such as {KEPT} (-max_target_seqs, -k, --max-seqs, --maxaccepts)"
         )
     identity = found.hits.identity
-    if grouped or identity is None or not found.among_themselves:
+    if found.groups is not None or identity is None or not found.among_themselves:
         return
     share = float((identity >= CLOSE).mean())
     if share >= MANY:
@@ -286,7 +287,7 @@ def fit(
         sizes = np.bincount(found.groups)
         largest = f"the largest of {sizes.max():,} objects"
         say("groups", f"{len(np.unique(found.groups)):,} groups, {largest}, held out together")
-    advise(found, np.unique(found.labels, return_inverse=True)[1], found.groups is not None)
+    warn_of_hits(found)
     estimator.save(output)
     n = int(estimator.model_.reference.scores.shape[0])
     worth = estimator.worth_.looks
@@ -299,7 +300,7 @@ def fit(
     say("written", output)
 
 
-def evaluate(
+def evaluate_table(
     data: DataOptions,
     groups: str | None,
     min_class_size: int | None,
@@ -320,7 +321,7 @@ def evaluate(
         say("data", describe_hits(found))
         say("classes", describe_classes(found.labels.tolist()))
     with warnings_as_lines():
-        advise(found, np.unique(found.labels, return_inverse=True)[1], found.groups is not None)
+        warn_of_hits(found)
         result = evaluate_hits(
             found.hits.graph,
             found.labels,
@@ -366,7 +367,7 @@ class QuerySource(Source):
         self.columns, self.names, self.max_size = columns, names, max_size
         self.opened = file_state(path)
 
-    def read(self) -> Chunk:
+    def read(self) -> NamedObjects:
         """Return all queries, with their hits as a sparse matrix."""
         table = HitTable(self.path, columns=self.columns, score=self.score, max_size=self.max_size)
         hits = queries(table, self.known)
@@ -392,9 +393,9 @@ class QuerySource(Source):
 
         nothing = sparse.csr_matrix((1, hits.graph.shape[1]))
         graph = sparse.vstack([hits.graph, nothing]).tocsr()[order]  # −1: the last, without a hit
-        return Chunk(list(names), graph, None, 0, self.shown, self.kind)
+        return NamedObjects(list(names), graph, None, 0, self.shown, self.kind)
 
-    def chunks(self, size: int) -> Iterator[Chunk]:
+    def chunks(self, size: int) -> Iterator[NamedObjects]:
         """Yield the queries, `size` at a time."""
         whole = self.read()
         for first in range(0, len(whole), size):

@@ -17,11 +17,17 @@ from ..compare.cache import object_digests
 from ..core.ranks import short_labels
 from ..core.shapes import COUNT, Array
 from ..core.space import Signature
-from ..io import Chunk, DataError
+from ..io import DataError, NamedObjects
 from ..io.modelfile import ModelFileError, is_model, read_model, read_versions
 from ..measures import Combined, get_measure
-from ..measures.base import looks_like, mistaken_for, plain
-from ..measures.precomputed import AsymmetryError, as_matrix, check_square
+from ..measures.base import plain
+from ..measures.precomputed import (
+    AsymmetryError,
+    check_square,
+    looks_like,
+    mistaken_for,
+    open_matrix,
+)
 from ..model.file import from_tree
 from ..model.schema import Context, decode
 from . import options
@@ -35,7 +41,7 @@ from .reading import (
     describe_classes,
     describe_single,
     locating,
-    open_data,
+    open_input,
     say_ranks,
 )
 
@@ -101,7 +107,7 @@ def describe_data(
 
     `size` of them are compared to estimate the spectrum; with 0, it is left out.
     """
-    source = open_data(data)
+    source = open_input(data)
     overview = Overview(size or SAMPLE, seed)
     if source.kind == "matrix":
         chunk = source.read()
@@ -143,7 +149,7 @@ class Overview:
         self._seen: dict[bytes, str | None] = {}  # the label of each object, by its digest
         self._names: set[str] = set()
 
-    def add(self, chunk: Chunk) -> None:
+    def add(self, chunk: NamedObjects) -> None:
         """Count the objects of a chunk."""
         self.labels += chunk.labels or []
         if chunk.kind in ("sequences", "strings", "series"):
@@ -169,12 +175,12 @@ class Overview:
         elif (at := int(self._rng.integers(self.n + 1))) < self.size:
             self._sample[at] = one
 
-    def sampled(self, like: Chunk) -> Chunk:
+    def sampled(self, like: NamedObjects) -> NamedObjects:
         """Return the sample as a chunk of the same file and kind; objects keep their lines."""
         names, objects, lines = map(list, zip(*self._sample, strict=True))
         numbers = np.stack(objects) if like.kind == "vectors" else objects
         known = None if None in lines else lines
-        return Chunk(names, numbers, None, 0, like.path, like.kind, known)
+        return NamedObjects(names, numbers, None, 0, like.path, like.kind, known)
 
 
 UNSEEN: dict[str, Any] = {
@@ -184,7 +190,7 @@ UNSEEN: dict[str, Any] = {
 """What is not known of objects that were not compared."""
 
 
-def look_at_values(chunk: Chunk, comparison: Comparison, symmetrize: bool) -> dict[str, Any]:
+def look_at_values(chunk: NamedObjects, comparison: Comparison, symmetrize: bool) -> dict[str, Any]:
     """Describe the values of a measure among some objects. O(len(chunk)²) pairs."""
     from ..landmarks.base import given_pairs  # slow to import, and not needed for a model
 
@@ -207,9 +213,9 @@ def look_at_values(chunk: Chunk, comparison: Comparison, symmetrize: bool) -> di
     }
 
 
-def look_at_matrix(chunk: Chunk, distance: bool, size: int, seed: int) -> dict[str, Any]:
+def look_at_matrix(chunk: NamedObjects, distance: bool, size: int, seed: int) -> dict[str, Any]:
     """Describe a matrix of values; a large one is sampled. O(size³) beyond reading it."""
-    matrix = as_matrix(chunk.objects)
+    matrix = open_matrix(chunk.objects)
     if matrix.shape[0] != matrix.shape[1]:
         raise DataError(
             f"{chunk.path}: the matrix must be square, with a row and a column per object; got "

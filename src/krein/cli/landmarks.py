@@ -8,7 +8,7 @@ from . import options
 from .fit import make_estimator
 from .group import krein_command
 from .output import RowWriter, check_target, choose_row_format, writing
-from .reading import check_rule, choose_measure, locating, open_data, require_labels
+from .reading import check_rule, choose_measure, locating, open_input, require_labels
 
 
 @krein_command("landmarks")
@@ -42,7 +42,7 @@ def command(
 
     check_target(output, reads=(data.data, data.labels))
     check_rule(landmarks, n_landmarks)
-    source = open_data(data)
+    source = open_input(data)
     chunk = source.read()
     comparison = choose_measure(source.kind, chunk.objects, data)
     params = comparison.params or None

@@ -288,7 +288,7 @@ class Resumable:
             yield {name: cell or None for name, cell in row.items()}
 
 
-def fingerprint(path: str) -> str:
+def file_hash(path: str) -> str:
     """Return a hash of the contents of a file."""
     with open(path, "rb") as file:
         return file_digest(file, "sha256").hexdigest()

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..core.calibration import benjamini_hochberg
 from ..core.ranks import PREFIX, find_separator, rank_code, rank_path
-from ..io import Chunk, DataError, Source
+from ..io import DataError, NamedObjects, Source
 from ..io.airr import NO_CELL, ReceptorTable
 from ..io.modelfile import is_model
 from ..io.streams import is_stream, read_lines
@@ -33,7 +33,7 @@ from .output import (
     as_cell,
     check_target,
     choose_row_format,
-    fingerprint,
+    file_hash,
     printable,
     say,
     warn,
@@ -355,8 +355,8 @@ def _part(
         return None
     details = {name: value for name, value in asdict(predictor.details).items() if value}
     asked = {
-        "model": fingerprint(model),
-        "input": fingerprint(source.path) if os.path.isfile(source.path) else source.path,
+        "model": file_hash(model),
+        "input": file_hash(source.path) if os.path.isfile(source.path) else source.path,
         "options": json.dumps([predictor.names, details, row_format, predictor.unknown_letters]),
     }
     return Resumable(output, asked, resume)
@@ -464,14 +464,14 @@ class Splitter:
         self.source, self.files = source, files
         self._first_lines, self._classified = array("q"), bytearray()
 
-    def split(self, found: Iterable[tuple[Chunk, list[Row]]]) -> Iterator[list[Row]]:
+    def split(self, found: Iterable[tuple[NamedObjects, list[Row]]]) -> Iterator[list[Row]]:
         """Yield the rows of each chunk, after its objects have been written or recorded."""
         for chunk, rows in found:
             if any(self.files.values()):
                 self._add(chunk, rows)
             yield rows
 
-    def _add(self, chunk: Chunk, rows: list[Row]) -> None:
+    def _add(self, chunk: NamedObjects, rows: list[Row]) -> None:
         if self.source.kind == "sequences":
             for sequence, row in zip(chunk.objects, rows, strict=True):
                 classified = is_classified(row)
@@ -544,8 +544,8 @@ class Completer:
         self._lines = array("q")
 
     def note_lines(
-        self, found: Iterable[tuple[Chunk, list[Row]]]
-    ) -> Iterator[tuple[Chunk, list[Row]]]:
+        self, found: Iterable[tuple[NamedObjects, list[Row]]]
+    ) -> Iterator[tuple[NamedObjects, list[Row]]]:
         """Note the line on which each object begins."""
         for chunk, rows in found:
             self._lines.extend(chunk.lines or ())

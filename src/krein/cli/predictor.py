@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from ..core.calibration import FOUND_BY_CHANCE
 from ..core.ranks import Rank, RankAnswers, rank_names, rank_path
-from ..core.shapes import Indices
+from ..core.shapes import Array, Indices
 from ..data.dataset import NAMED, describe_foreign
-from ..io import Chunk, DataError, Source, open_source
+from ..io import DataError, NamedObjects, Source, open_source
 from ..io.streams import share_read
 from ..io.tables import JsonLines
 from ..measures import take
@@ -268,12 +268,11 @@ class Predictor:
         if not isinstance(source, JsonLines):  # whose records are checked one by one
             self._check_kind(source)
         elif self.model.measure.accepts == "vectors" and columns is None:
-            source.width = np.shape(self.model.landmarks.objects)[1]
+            source = source.changed(width=np.shape(self.model.landmarks.objects)[1])
         wanted = self.model.feature_names
         if wanted is not None:
-            match_columns(source, wanted.tolist(), named.get("objects") is not None)
-        source.lenient = True
-        return source
+            source = match_columns(source, wanted.tolist(), named.get("objects") is not None)
+        return source.changed(lenient=True)
 
     def _open_hits(self, path: str, named: dict[str, Any]) -> Source:
         """Open a table of hits, scored by the column that the model learned from."""
@@ -311,7 +310,7 @@ class Predictor:
                 "one with --objects"
             )
 
-    def rows(self, source: Source, done: int = 0) -> Iterator[tuple[Chunk, list[Row]]]:
+    def rows(self, source: Source, done: int = 0) -> Iterator[tuple[NamedObjects, list[Row]]]:
         """Yield each chunk with its rows, after those of an earlier run."""
         with _progress(source) as advance:
             for chunk in source.stream(CHUNK):
@@ -319,7 +318,7 @@ class Predictor:
                     yield chunk, self.rows_of(chunk)
                 advance(len(chunk))
 
-    def rows_of(self, chunk: Chunk, until: float | None = None) -> list[Row]:
+    def rows_of(self, chunk: NamedObjects, until: float | None = None) -> list[Row]:
         """Return the row of each object of a chunk; past `until`, raise `OutOfTime`."""
         found = self.assess(chunk, until)
         columns = self._columns(found.assessed)
@@ -381,38 +380,21 @@ class Predictor:
         details, labels = self.details, self.labels
         P = found["probabilities"]  # (n, C)
         order = np.argsort(-P, axis=1, kind="stable")  # (n, C): classes, the most probable first
-
-        def ranked(k: int) -> tuple[list[str], list[float]]:
-            classes = order[:, k]
-            return [labels[c] for c in classes], P[np.arange(len(P)), classes].tolist()
-
-        cells: dict[str, list[Any]] = {}
-        cells["label"], cells["probability"] = ranked(0)
-        cells["runner_up"], cells["runner_up_probability"] = ranked(1)
-        for k in range(3, min(details.top, len(labels)) + 1):  # the second is the runner-up
-            cells[f"label_{k}"], cells[f"probability_{k}"] = ranked(k - 1)
-        depths = None
+        cells = self._label_cells(P, order)
+        ranked = None
         if self.taxonomy:
             answers = self._answers_at_ranks(found)
-            depths = self.model.rank_depths(found, answers)
-            cells |= self._rank_cells(answers, depths)
+            ranked = answers, self.model.rank_depths(found, answers)
+            cells |= self._rank_cells(*ranked)
         if details.nested:
             most = len(labels) if len(labels) <= MOST_LISTED else details.top or LISTED
             cells["probabilities"] = [
                 {labels[c]: float(p[c]) for c in classes[:most]}
                 for p, classes in zip(P, order.tolist(), strict=True)
             ]
+        cells["status"] = self._statuses(found, cells["probability"], ranked)
         if self.assesses:
-            cells["status"] = found["status"].tolist()
             cells["novelty"] = found["novelty"].tolist()
-        else:
-            least = self.model.ambiguous_below
-            cells["status"] = [AMBIGUOUS if p < least else OK for p in cells["probability"]]
-        if depths is not None:
-            given, novel_below = cells["status"], self.model.novel_below
-            statuses = answers.statuses(given, depths, novel_below)
-            known = KNOWN if self.assesses else OK
-            cells["status"] = [known if status == KNOWN else status for status in statuses]
         if details.selected:
             cells["doubt"] = found["doubt"].tolist()
             cells["selected"] = [None] * len(P)  # known only after all objects
@@ -422,17 +404,54 @@ class Predictor:
                 for row in found["set"]
             ]
         if details.evidence is not None:
-            nearest = [[_known_object(near) for near in why.nearest] for why in found["why"]]
-            if details.nested:
-                cells["evidence"] = nearest
-                return cells
-            columns = {"nearest": "name", "nearest_label": "label", "nearest_value": "value"}
-            for k in range(details.evidence):
-                for column, part in columns.items():
-                    cells[f"{column}_{k + 1}"] = [
-                        known[k][part] if k < len(known) else None for known in nearest
-                    ]
+            cells |= self._evidence_cells(found["why"], details.evidence)
         return cells
+
+    def _label_cells(self, P: Array, order: Indices) -> dict[str, list[Any]]:
+        """Return the columns of the most probable labels."""
+
+        def ranked(k: int) -> tuple[list[str], list[float]]:
+            classes = order[:, k]
+            return [self.labels[c] for c in classes], P[np.arange(len(P)), classes].tolist()
+
+        cells: dict[str, list[Any]] = {}
+        cells["label"], cells["probability"] = ranked(0)
+        cells["runner_up"], cells["runner_up_probability"] = ranked(1)
+        most = min(self.details.top, len(self.labels))
+        for k in range(3, most + 1):  # the second is the runner-up
+            cells[f"label_{k}"], cells[f"probability_{k}"] = ranked(k - 1)
+        return cells
+
+    def _statuses(
+        self,
+        found: NDArray[Any],
+        probabilities: list[float],
+        ranked: tuple[RankAnswers, Indices] | None,
+    ) -> list[str]:
+        """Return the status of each object, at its deepest answered rank if labels have ranks."""
+        if self.assesses:
+            statuses = found["status"].tolist()
+        else:
+            least = self.model.ambiguous_below
+            statuses = [AMBIGUOUS if p < least else OK for p in probabilities]
+        if ranked is None:
+            return statuses
+        answers, depths = ranked
+        known = KNOWN if self.assesses else OK
+        statuses = answers.statuses(statuses, depths, self.model.novel_below)
+        return [known if status == KNOWN else status for status in statuses]
+
+    def _evidence_cells(self, why: NDArray[Any], most: int) -> dict[str, list[Any]]:
+        """Return the columns of the nearest known objects."""
+        nearest = [[_known_object(near) for near in one.nearest] for one in why]
+        if self.details.nested:
+            return {"evidence": nearest}
+        columns = {"nearest": "name", "nearest_label": "label", "nearest_value": "value"}
+        return {
+            f"{column}_{k + 1}": [known[k][part] if k < len(known) else None for known in nearest]
+            for k in range(most)
+            for column, part in columns.items()
+        }
 
     def _rank_cells(self, answers: RankAnswers, depths: Indices) -> dict[str, list[Any]]:
         """Return the columns of the deepest rank that is certain enough, and of each rank."""
@@ -458,7 +477,7 @@ class Predictor:
                 cells[f"{name}_novelty"] = answers.novelty[:, r].tolist()
         return cells
 
-    def assess(self, chunk: Chunk, until: float | None = None) -> Assessed:
+    def assess(self, chunk: NamedObjects, until: float | None = None) -> Assessed:
         """Return the predictions for a chunk, and the reasons for objects without one."""
         objects, reasons = chunk.objects, dict[int, str]()
         proteins = self._find_proteins(objects)
@@ -487,7 +506,7 @@ class Predictor:
         return Assessed(good, compared, assessed, reasons, why, turned)
 
     def _on_best_strand(
-        self, objects: Any, chunk: Chunk, places: list[int], until: float | None
+        self, objects: Any, chunk: NamedObjects, places: list[int], until: float | None
     ) -> tuple[dict[int, Any | str], set[int]]:
         """Return the answers by position, and the positions of sequences on the other strand."""
         if self.strands is None:
@@ -509,7 +528,7 @@ class Predictor:
         return found, turned
 
     def _answers(
-        self, objects: Any, chunk: Chunk, places: list[int], until: float | None
+        self, objects: Any, chunk: NamedObjects, places: list[int], until: float | None
     ) -> Iterator[tuple[int, Any | str]]:
         """Yield the position of each object with its prediction, or the reason why it has none.
 
@@ -546,7 +565,7 @@ class Predictor:
             self._kept.popitem(last=False)
 
     def _predictions(
-        self, objects: Any, chunk: Chunk, places: list[int], until: float | None
+        self, objects: Any, chunk: NamedObjects, places: list[int], until: float | None
     ) -> Iterator[tuple[int, Any | str]]:
         """Yield the position of each object with its prediction, or the reason why it has none.
 
@@ -609,13 +628,13 @@ class Predictor:
             and sum(map(one.count, PROTEIN_LETTERS)) >= max(1, PROTEIN_SHARE * len(one))
         }
 
-    def _find_foreign(self, objects: Any, chunk: Chunk, places: list[int]) -> dict[int, str]:
+    def _find_foreign(self, objects: Any, chunk: NamedObjects, places: list[int]) -> dict[int, str]:
         """Return why objects look unlike the training objects, by position."""
         profile = self.model.profile
         foreign = {} if profile is None else profile.foreign(objects)
         return {places[i]: why for why, rows in foreign.items() for i in rows}
 
-    def _note_foreign(self, foreign: dict[int, str], chunk: Chunk) -> None:
+    def _note_foreign(self, foreign: dict[int, str], chunk: NamedObjects) -> None:
         """Keep some names of foreign objects for one warning."""
         for i, why in sorted(foreign.items()):
             names, n = self.foreign.get(why, ([], 0))
@@ -673,7 +692,9 @@ class LetterReader:
         self.changes: Counter[str] = Counter()
         self.n_changed = 0
 
-    def read(self, chunk: Chunk, others: Collection[int] = ()) -> tuple[list[Any], dict[int, str]]:
+    def read(
+        self, chunk: NamedObjects, others: Collection[int] = ()
+    ) -> tuple[list[Any], dict[int, str]]:
         """Return the sequences in the letters that are scored, and why some are skipped.
 
         Those at the positions `others` are left as they are.

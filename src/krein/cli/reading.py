@@ -14,13 +14,13 @@ import click
 import numpy as np
 
 from ..core.ranks import Rank, find_separator, rank_names, rank_path, short_labels
-from ..io import Chunk, DataError, Source, open_source
+from ..io import DataError, NamedObjects, Source, open_source
 from ..io.labels import PatternLabels
 from ..io.source import RecordSource
 from ..io.streams import UnreadableObjectError, read_once
 from ..io.tables import Layout
 from ..measures import Combined, Measure
-from ..measures.base import take
+from ..measures.objects import take
 from .options import DataOptions, message_of, shortened
 from .output import printable, say, warn
 
@@ -35,7 +35,7 @@ MATRIX_REMEDIES = ("use --distance", "leave --distance out")
 """Advice for distances read as similarities, and for similarities read as distances."""
 
 
-def open_data(options: DataOptions, skip_unreadable: bool = False) -> Source:
+def open_input(options: DataOptions, skip_unreadable: bool = False) -> Source:
     """Open the data; the options for the measure determine how a table of numbers is read."""
     if options.distance and options.measure is not None:
         raise click.UsageError("--distance is for a matrix, which cannot be used with --measure")
@@ -86,23 +86,25 @@ def open_data(options: DataOptions, skip_unreadable: bool = False) -> Source:
             raise click.UsageError(
                 f"--skip-unreadable is for objects in text and tables, not for {source.shown}"
             )
-        source.leave_out = _unreadable_records
+        return source.changed(leave_out=_unreadable_records)
     return source
 
 
-def _unreadable_records(chunk: Chunk) -> Iterable[int]:
+def _unreadable_records(chunk: NamedObjects) -> Iterable[int]:
     return chunk.unreadable
 
 
 def leave_out_unreadable(
-    chunk: Chunk,
+    chunk: NamedObjects,
     source: Source,
     comparison: Comparison,
     *,
-    like: Chunk | None = None,
+    like: NamedObjects | None = None,
     whole: bool = True,
-) -> Chunk:
+) -> tuple[NamedObjects, Source]:
     """Leave out the objects that cannot be compared, here and in later passes; name the first.
+
+    Returns the other objects, and the source that yields only them.
 
     Records that cannot be read have been left out of the chunk already. The chunk `like` decides
     what the measure compares, if it is not this one.
@@ -110,18 +112,18 @@ def leave_out_unreadable(
     from ..measures import get_measure
 
     if source.leave_out is None:
-        return chunk
+        return chunk, source
     n = source.n_unreadable
     decisive = (like or chunk).objects
     measure = get_measure(comparison.given, comparison.params).decide(decisive)
 
-    def unusable(part: Chunk) -> set[int]:
+    def unusable(part: NamedObjects) -> set[int]:
         return {*part.unreadable, *measure.readable(part.objects).reasons}
 
-    source.leave_out = unusable
+    source = source.changed(leave_out=unusable)
     unused = unusable(chunk)
     if not unused and not n:
-        return chunk
+        return chunk, source
     if len(unused) == len(chunk):
         raise DataError(f"{source.shown}: none of its {len(chunk) + n:,} objects can be compared")
     first = ""
@@ -132,7 +134,7 @@ def leave_out_unreadable(
             first = f", such as {chunk.located(error, min(unused))}"
     said = unreadable(n + len(unused) if whole else None) + first
     say("left out", printable(said, 280), err=True)
-    return chunk.keeping([i for i in range(len(chunk)) if i not in unused])
+    return chunk.keeping([i for i in range(len(chunk)) if i not in unused]), source
 
 
 def unreadable(n: int | None) -> str:
@@ -161,14 +163,14 @@ def column_names(source: Source) -> list[str] | None:
     return names if all(names) and len(set(names)) == len(names) else None
 
 
-def match_columns(source: Source, wanted: Sequence[str], chosen: bool) -> None:
-    """Read the columns of vectors in the order in which a model was fitted to them, or refuse.
+def match_columns(source: Source, wanted: Sequence[str], chosen: bool) -> Source:
+    """Return a source of vectors with the columns that a model was fitted to, or refuse.
 
     Columns that the user has chosen are left as they are.
     """
     found = column_names(source)
     if found is None or found == list(wanted):
-        return
+        return source
     layout: Layout = source.layout  # type: ignore[attr-defined]
     missing = [name for name in wanted if layout.columns.count(name) != 1]
     if missing or (chosen and set(found) != set(wanted)):
@@ -180,11 +182,11 @@ def match_columns(source: Source, wanted: Sequence[str], chosen: bool) -> None:
             f"{source.shown}: the model was fitted to the columns {expected}; this file has {got}"
         )
     objects = [layout.columns.index(name) for name in wanted]
-    source.layout = replace(layout, objects=objects)  # type: ignore[attr-defined]
+    return source.changed(layout=replace(layout, objects=objects))
 
 
 @contextmanager
-def locating(chunk: Chunk) -> Iterator[None]:
+def locating(chunk: NamedObjects) -> Iterator[None]:
     """Turn an error about the i-th object of a chunk into one that names its place in the file."""
     try:
         yield
@@ -197,7 +199,7 @@ def locating(chunk: Chunk) -> Iterator[None]:
 # Labels
 
 
-def require_labels(chunk: Chunk, source: Source, *, whole: bool = True) -> list[str]:
+def require_labels(chunk: NamedObjects, source: Source, *, whole: bool = True) -> list[str]:
     """Return the labels, or raise an error that says how to give them; a single class is
     refused."""
     if chunk.labels is None:
@@ -211,12 +213,12 @@ def require_labels(chunk: Chunk, source: Source, *, whole: bool = True) -> list[
 
 
 def leave_out_small_classes(
-    chunk: Chunk, source: Source, least: int | None, *, whole: bool = True
-) -> Chunk:
+    chunk: NamedObjects, source: Source, least: int | None, *, whole: bool = True
+) -> tuple[NamedObjects, Source]:
     """Leave out the classes with fewer objects than `least`, and say what was left out.
 
-    Of a file that does not fit in memory (not `whole`), the labels are counted in one more pass,
-    and the source leaves the classes out from then on.
+    Returns the other objects, and the source that yields only them. Of a file that does not fit in
+    memory (not `whole`), the labels are counted in one more pass.
     """
     unlabelled = source.n_left_out
     counts = Counter(chunk.labels)
@@ -225,7 +227,7 @@ def leave_out_small_classes(
         unlabelled = source.n_left_out
     small = {label: n for label, n in counts.most_common() if n < (least or 0)}
     if small and chunk.labels is not None:
-        source.labels.small = frozenset(small)
+        source = source.changed(labels=source.labels.without(small))
         chunk = chunk.keeping([i for i, label in enumerate(chunk.labels) if label not in small])
         if not len(chunk):
             raise DataError(f"{source.shown}: all classes have fewer than {least} objects")
@@ -244,7 +246,7 @@ def leave_out_small_classes(
 
         warnings.simplefilter("ignore", SmallClassWarning)  # said here, by name
         warn(describe_single(alone, counts))
-    return chunk
+    return chunk, source
 
 
 def describe_single(alone: Sequence[str], counts: Mapping[str, int]) -> str:
@@ -274,7 +276,7 @@ BY_IDENTITY = ("identity:", "cdr3:")
 """Beginnings of groups that are computed, not read."""
 
 
-def check_groups(groups: str | None, data: str) -> None:
+def check_group_option(groups: str | None, data: str) -> None:
     """Refuse groups that cannot be read, before the work starts."""
     if groups is None:
         return
@@ -293,7 +295,7 @@ def check_groups(groups: str | None, data: str) -> None:
 
 
 def read_groups(
-    groups: str | None, data: DataOptions, source: Source, chunk: Chunk
+    groups: str | None, data: DataOptions, source: Source, chunk: NamedObjects
 ) -> str | list[str] | None:
     """Return the groups of the objects that were not left out, by their lines or names.
 
@@ -302,7 +304,7 @@ def read_groups(
     if groups is None or groups.startswith(BY_IDENTITY):
         return groups
     how = replace(data, labels=groups, label_pattern=None, skip_unlabelled=False)
-    everything = open_data(how, source.leave_out is not None).read()
+    everything = open_input(how, source.leave_out is not None).read()
     source.refuse_changes()
     if everything.labels is None or len(everything) == len(chunk):
         return everything.labels
@@ -386,8 +388,9 @@ class Comparison:
 def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Comparison:
     """Return the requested measure, or one that suits the objects."""
     from ..measures import available, get_measure
-    from ..measures.base import measure_class, read_parameters
+    from ..measures.base import read_parameters
     from ..measures.function import FunctionMeasure
+    from ..measures.registry import measure_class
 
     params = options.params()
     if kind == "matrix":
@@ -501,9 +504,9 @@ def check_rule(landmarks: str | None, n_landmarks: int | None) -> None:
         raise click.UsageError(message_of(error)) from error
 
 
-def warn_of_matrix(chunk: Chunk, distance: bool) -> None:
+def warn_of_matrix(chunk: NamedObjects, distance: bool) -> None:
     """Print a warning if a matrix, judging by a sample, looks like the other kind."""
-    from ..measures.base import looks_like, mistaken_for, sample_square
+    from ..measures.precomputed import looks_like, mistaken_for, sample_square
 
     matrix = chunk.objects
     if chunk.kind != "matrix" or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..compare.pairs import OutOfTime
-from ..io import Chunk, DataError
+from ..io import DataError, NamedObjects
 from ..version import __version__
 from .inspect import describe_model
 from .options import message_of
@@ -171,7 +171,7 @@ class Service:
         """Return the rows of some objects, and the processor time."""
         began = time.thread_time()
         part = np.stack(objects) if self.kind == "vectors" else objects
-        chunk = Chunk(names, part, None, start, "the request", self.kind)
+        chunk = NamedObjects(names, part, None, start, "the request", self.kind)
         try:
             rows = self.predictor.rows_of(chunk, until)
         except DataError as error:

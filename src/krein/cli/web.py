@@ -52,7 +52,7 @@ GRACE = 1
 QUIET = ("/health", "/ready", "/metrics")
 """Addresses that machines call all the time; they are not logged."""
 
-LOCAL = frozenset(("127.0.0.1", "localhost", "[::1]"))
+LOCAL_HOSTS = frozenset(("127.0.0.1", "localhost", "[::1]"))
 """The names of this machine. A local service refuses requests under any other host name, which a
 site could point here (DNS rebinding)."""
 
@@ -71,7 +71,7 @@ def hosts_of(listening: socket.socket, host: str) -> frozenset[str] | None:
     if not address.is_loopback:
         return None
     own = f"[{address}]" if address.version == 6 else str(address)
-    return LOCAL | {own, host.lower()}
+    return LOCAL_HOSTS | {own, host.lower()}
 
 
 def run_app(app: Starlette, listening: socket.socket, seconds: float) -> None:
@@ -119,7 +119,7 @@ def make_app(
     service: Service,
     *,
     threads: int = 2,
-    hosts: frozenset[str] | None = LOCAL,
+    hosts: frozenset[str] | None = LOCAL_HOSTS,
     access_log: bool = False,
 ) -> Starlette:
     """Return the web application. It answers only requests to these host names; None for any."""

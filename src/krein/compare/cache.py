@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 
 from ..core.shapes import Array
 from ..measures import Measure
-from ..measures.base import SIZE, Objects, fingerprint
+from ..measures.fingerprints import SIZE, fingerprint
+from ..measures.objects import Objects
 
 Digests = NDArray[np.uint8]  # (N, SIZE)
 

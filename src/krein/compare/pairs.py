@@ -23,7 +23,8 @@ import numpy as np
 
 from ..core.shapes import Array, Indices
 from ..measures import Measure, PairError, get_measure, take
-from ..measures.base import Objects, checked_objects, refuse_unordered
+from ..measures.base import checked_objects
+from ..measures.objects import Objects, refuse_unordered
 from .cache import BlockCache, object_digests, was_made
 
 Item = TypeVar("Item")

@@ -8,11 +8,12 @@ weights w_j = exp(−½ (d_j² − d₁²)/h²) the evidence of class c is
 
 where a known object that stands for several, such as copies, has as many votes.
 
-The bandwidth adapts to the object: h² = f (d_K² − d₁²), where K is the `LOCAL`-th neighbour. So the
-evidence is unitless, and works equally well where objects are dense and where they are sparse. It
-does not depend on how near the nearest object is, yet the label of a near copy deserves more trust
-than that of a remote relative: `Closeness` ranks d₁² among those of held-out objects, which is
-unitless too. The evidence, and the evidence times the closeness, are two terms of the cascade.
+The bandwidth adapts to the object: h² = f (d_K² − d₁²), where K is the `LOCAL_NEIGHBOUR`-th
+neighbour. So the evidence is unitless, and works equally well where objects are dense and where
+they are sparse. It does not depend on how near the nearest object is, yet the label of a near copy
+deserves more trust than that of a remote relative: `Closeness` ranks d₁² among those of held-out
+objects, which is unitless too. The evidence, and the evidence times the closeness, are two terms of
+the cascade.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from .shapes import POSITIVE, SHARE, Array, Codes, Indices, Kind, Mask, Within
 BANDWIDTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """Values of f to try: from the nearest neighbour alone to a vote of all candidates."""
 
-LOCAL = 10
+LOCAL_NEIGHBOUR = 10
 """The bandwidth of an object is set by its distance to this neighbour."""
 
 TAILS = (0.05, 0.1, 0.2, 0.4, 1.0)
@@ -71,7 +72,8 @@ def class_evidence(
         nearest = apart.min(axis=1, keepdims=True)
         gap = apart - np.where(np.isfinite(nearest), nearest, 0.0)
         widest = np.where(np.isfinite(gap), gap, 0.0).max(axis=1)
-        local = np.partition(gap, min(LOCAL, k - 1), axis=1)[:, min(LOCAL, k - 1)]
+        K = min(LOCAL_NEIGHBOUR, k - 1)
+        local = np.partition(gap, K, axis=1)[:, K]
         local = np.where(np.isfinite(local), local, widest)
         # neighbours at the same distance, e.g. copies, have equal votes
         h2 = bandwidth * np.where(local > 0, local, np.maximum(widest, 1.0))

@@ -228,44 +228,43 @@ def fit_quadratic(
     return QuadraticDiscriminant(moments.centre, A, means, roots, intercept, rho)
 
 
-@dataclass(frozen=True)
-class LabelledValues:
-    """Objects with known values to the landmarks, and which of them are landmarks."""
+def landmark_places(space: LandmarkSpace, values: Array) -> Indices:
+    """Return the landmark (n,) that each object with these values is; −1 if it is none.
 
-    values: Array  # (n, m)
-    codes: Codes  # (n,)
-    weights: Array | None
-    landmarks: Indices  # (n,): position among the landmarks, −1 for other objects
+    Every object with a landmark's values counts as that landmark, copies included. O(n·m), and O(m)
+    for each object and landmark that may be equal.
+    """
+    own = np.diag(space.landmark_values)
+    rounding = 1e-12 * np.abs(space.landmark_values).max(initial=0.0)
+    at_home = np.abs(values - own) <= rounding
+    found = np.full(len(values), -1, dtype=np.intp)
+    for place in np.flatnonzero(at_home.any(axis=0)).tolist():
+        rows = np.flatnonzero(at_home[:, place] & (found < 0))
+        same = np.abs(values[rows] - space.landmark_values[place]).max(axis=1) <= rounding
+        found[rows[same]] = place
+    return found
 
-    @classmethod
-    def of(
-        cls, space: LandmarkSpace, values: Array, codes: Codes, weights: Array | None
-    ) -> LabelledValues:
-        """Return these objects. Every object with a landmark's values counts as that landmark.
 
-        This includes copies. O(n·m), and O(m) for each object and landmark that may be equal.
-        """
-        own = np.diag(space.landmark_values)
-        rounding = 1e-12 * np.abs(space.landmark_values).max(initial=0.0)
-        at_home = np.abs(values - own) <= rounding
-        landmarks = np.full(len(values), -1, dtype=np.intp)
-        for place in np.flatnonzero(at_home.any(axis=0)).tolist():
-            rows = np.flatnonzero(at_home[:, place] & (landmarks < 0))
-            same = np.abs(values[rows] - space.landmark_values[place]).max(axis=1) <= rounding
-            landmarks[rows[same]] = place
-        return cls(values, codes, weights, landmarks)
+def left_out_objects(
+    space: LandmarkSpace,
+    moments: ClassMoments,
+    values: Array,
+    codes: Codes,
+    weights: Array | None,
+    places: Indices,
+) -> LeftOutObjects:
+    """Return which of the objects with these values can be left out; `places` (n,) tells which
+    landmark each one is. O(n·m·r).
+    """
+    B = space.coordinates(values)
+    return LeftOutObjects.of(moments, B, codes, weights, space.T, places)
 
-    @classmethod
-    def at(cls, rows: Indices, values: Array, codes: Codes) -> LabelledValues:
-        """Return objects of which these rows, in this order, are the landmarks."""
-        landmarks = np.full(len(codes), -1, dtype=np.intp)
-        landmarks[rows] = np.arange(len(rows))
-        return cls(values, codes, None, landmarks)
 
-    def left_out_objects(self, space: LandmarkSpace, moments: ClassMoments) -> LeftOutObjects:
-        """Return the objects that can be left out."""
-        B, T = space.coordinates(self.values), space.basis.T
-        return LeftOutObjects.of(moments, B, self.codes, self.weights, T, self.landmarks)
+def places_at(rows: Indices, n: int) -> Indices:
+    """Return the landmark (n,) that each of n objects is, if those at `rows` are the landmarks."""
+    found = np.full(n, -1, dtype=np.intp)
+    found[rows] = np.arange(len(rows))
+    return found
 
 
 @dataclass(frozen=True)
@@ -296,29 +295,24 @@ class GaussianFamily(ABC):
         """Return the shrinkage with the least left-out loss, and that loss."""
 
     @abstractmethod
-    def _left_out(self, moments: ClassMoments, objects: LeftOutObjects) -> Array:
-        """Return the left-out scores (n, C) of the objects, in closed form."""
+    def left_out_scores(self, moments: ClassMoments, objects: LeftOutObjects) -> Array:
+        """Return the left-out scores (n, C) of the objects, in closed form.
+
+        O(n·r² + r³), or O(n·C·r²) for IKQD.
+        """
 
     def chosen(
-        self, space: LandmarkSpace, moments: ClassMoments, sample: LabelledValues
+        self, space: LandmarkSpace, moments: ClassMoments, objects: LeftOutObjects
     ) -> tuple[GaussianFamily, float]:
-        """Return the family with the shrinkage that has the least left-out loss on the sample.
+        """Return the family with the shrinkage that has the least left-out loss on the objects.
 
         Also returns that loss, which is NaN if nothing was chosen.
         O(n·r² + r³) per target for IKFD; for IKQD, O(n·C·r² + C·r³) more.
         """
         if self.shrinkage != "auto":
             return self, np.nan
-        objects = sample.left_out_objects(space, moments)
-        shrinkage, loss = self._choose(moments, space.basis.lam, objects)
+        shrinkage, loss = self._choose(moments, space.lam, objects)
         return replace(self, shrinkage=shrinkage), loss
-
-    def left_out_scores(
-        self, space: LandmarkSpace, moments: ClassMoments, sample: LabelledValues
-    ) -> tuple[Array, LeftOutObjects]:
-        """Return the left-out scores (n, C) of the objects. O(n·r² + r³), or O(n·C·r²) for IKQD."""
-        objects = sample.left_out_objects(space, moments)
-        return self._left_out(moments, objects), objects
 
     def moments(
         self,
@@ -347,8 +341,11 @@ class GaussianFamily(ABC):
     ) -> Scorer:
         """Return the scoring function learned from values in memory."""
         moments = self.moments(space, space.origin(), values, codes, weights)
-        sample = LabelledValues.of(space, values, codes, weights)
-        return self.chosen(space, moments, sample)[0].scorer(space, moments)
+        if self.shrinkage != "auto":
+            return self.scorer(space, moments)
+        places = landmark_places(space, values)
+        objects = left_out_objects(space, moments, values, codes, weights, places)
+        return self.chosen(space, moments, objects)[0].scorer(space, moments)
 
     def log_proba(self, scores: Array) -> Array:
         """Return log-probabilities (n, C): softmax of joint scores, or normalised sigmoids."""
@@ -367,15 +364,18 @@ class GaussianFamily(ABC):
 
         O(n·m²) per power and target.
         """
-        sample = LabelledValues.at(landmarks, values, codes)
+        places = places_at(landmarks, len(codes))
         choosing = space.kind == "dissimilarity" and self.shrinkage == "auto"
         spaces = [space.with_power(power) for power in POWERS] if choosing else [space]
         moments = [self.moments(one, one.origin(), values, codes) for one in spaces]
-        choices = [self.chosen(one, its, sample) for one, its in zip(spaces, moments, strict=True)]
+        objects = [
+            left_out_objects(one, its, values, codes, None, places)
+            for one, its in zip(spaces, moments, strict=True)
+        ]
+        choices = [self.chosen(*one) for one in zip(spaces, moments, objects, strict=True)]
         best = least_loss(choices)
         model, _ = choices[best]
-        scores, objects = model.left_out_scores(spaces[best], moments[best], sample)
-        return scores, objects.rows, self
+        return model.left_out_scores(moments[best], objects[best]), objects[best].rows, self
 
     def shrinkage_of(self, c: int = 0) -> Shrinkage:
         """Return the shrinkage of class `c` against the rest, or the one for all classes."""
@@ -407,13 +407,14 @@ def choose_power(
     order = np.lexsort([ascending, codes])
     places = np.sort(order[:: max(1, len(D) // n_landmarks)])
     values = np.ascontiguousarray(D[:, places])
-    sample = LabelledValues.at(places, values, codes)
+    own = places_at(places, len(codes))
     restricted = space.restricted(places)
     choices = []
     for power in POWERS:
         part = restricted.with_power(power)
         moments = family.moments(part, part.origin(), values, codes)
-        choices.append(family.chosen(part, moments, sample))
+        objects = left_out_objects(part, moments, values, codes, None, own)
+        choices.append(family.chosen(part, moments, objects))
     return POWERS[least_loss(choices)]
 
 
@@ -457,7 +458,8 @@ class FisherFamily(GaussianFamily):
                 each[c], losses[c] = alone
         return tuple(each), float(losses.sum())
 
-    def _left_out(self, moments: ClassMoments, objects: LeftOutObjects) -> Array:
+    def left_out_scores(self, moments: ClassMoments, objects: LeftOutObjects) -> Array:
+        """Return the left-out scores (n, C) of the objects, in closed form."""
         if not self._each_alone:
             scores = _left_out_joint(objects, moments, self.shrinkage_of())
             return scores + self.prior_ratio(moments)
@@ -491,7 +493,8 @@ class QuadraticFamily(GaussianFamily):
             return "oas", np.nan
         return choose_quadratic(moments, linear[0], objects)
 
-    def _left_out(self, moments: ClassMoments, objects: LeftOutObjects) -> Array:
+    def left_out_scores(self, moments: ClassMoments, objects: LeftOutObjects) -> Array:
+        """Return the left-out scores (n, C) of the objects, in closed form."""
         found = _as_chosen(self.shrinkage_of(), moments)
         path = WithinPath.of(moments, found.metric)
         A, share = path.root(found.amount), path.at(found.amount).share

@@ -149,7 +149,7 @@ class HitEvidence:
         return tried[int(np.argmin(losses))]
 
 
-def log_class_sizes(
+def log_class_shares(
     codes: Codes,
     numbers: Array,
     n_classes: int,
@@ -163,11 +163,11 @@ def log_class_sizes(
     Examples
     --------
     >>> import numpy as np
-    >>> from krein.core.hits import log_class_sizes
+    >>> from krein.core.hits import log_class_shares
     >>> codes = np.array([0, 0, 1])
-    >>> np.exp(log_class_sizes(codes, np.ones(3), 2)).round(3)
+    >>> np.exp(log_class_shares(codes, np.ones(3), 2)).round(3)
     array([0.625, 0.375])
-    >>> np.exp(log_class_sizes(codes, np.ones(3), 2, (np.array([0]), np.arange(3)))).round(3)
+    >>> np.exp(log_class_shares(codes, np.ones(3), 2, (np.array([0]), np.arange(3)))).round(3)
     array([[0.5, 0.5]])
     """
     sizes = np.bincount(codes, weights=numbers, minlength=n_classes) + SMOOTHING

@@ -66,8 +66,5 @@ LOG_SIZE = Within(0.0, 50.0)
 LOG = Within(infinite=(-np.inf,))
 """A logarithm: −∞ is the logarithm of 0."""
 
-SYMMETRY_TOLERANCE = 1e-8
-"""Largest |K − Kᵀ| relative to the largest |K| that counts as rounding."""
-
 LOCAL = "local symbols"
 """Metadata of an annotation: the symbols within this part have their own sizes, except C and d."""

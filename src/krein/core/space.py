@@ -289,16 +289,96 @@ _CHUNK = 4096  # rows of C turned into coordinates together
 
 
 @dataclass(frozen=True)
-class LandmarkBasis:
-    """Pseudo-Euclidean coordinates spanned by the landmarks: b(x) = k(x, L) T, signs J."""
+class LandmarkSpace:
+    """The pseudo-Euclidean coordinates that m landmarks span: b(x) = k(x, L) T, with signs J.
 
+    Values of the measure are converted to similarities k(x, L), and these to coordinates: m values
+    in, r coordinates out, by the same map for training objects and new ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.space import LandmarkSpace
+    >>> D = np.array([[0.0, 2.0], [2.0, 0.0]])
+    >>> space = LandmarkSpace.of(D, "dissimilarity")
+    >>> np.abs(space.coordinates(D)).round(6)
+    array([[1.],
+           [1.]])
+    """
+
+    landmark_values: Annotated[Array, "m m"]  # of the measure between the landmarks, unscaled
     T: Annotated[Array, "m r"]
     signs: Annotated[Array, "r", Within(-1.0, 1.0)]  # the diagonal of J, ±1
-    lam: Annotated[Array, "r"]  # eigenvalues of W that were kept
+    lam: Annotated[Array, "r"]  # eigenvalues of the similarities between landmarks that were kept
+    conversion: Conversion
+    rank: Annotated[int, Within(1, 2**53)] | None = None  # the largest number of coordinates
 
-    def coordinates(self, C: Array) -> Array:
-        """Return B (n, r) from similarities C (n, m) to the landmarks. O(n·m·r)."""
-        return C @ self.T
+    @classmethod
+    def of(
+        cls,
+        landmark_values: Array,
+        kind: Kind,
+        *,
+        tol: float = RANK_TOLERANCE,
+        rank: int | None = None,
+        power: float = 1.0,
+        unit: float = 1.0,
+        row_means: bool = True,
+    ) -> LandmarkSpace:
+        """Return the space of landmarks with these values between them. O(m³).
+
+        A dissimilarity is centred on the landmarks, or without `row_means`, on all objects.
+        """
+        own = Conversion.of(landmark_values, kind, power=power, unit=unit)
+        found = landmark_basis(own.similarities(landmark_values), tol=tol, rank=rank)
+        if kind == "dissimilarity" and not row_means:
+            found = with_row_mean(found, own.raised(landmark_values) ** 2, tol)
+        how = replace(own, row_means=row_means)
+        return replace(found, landmark_values=landmark_values, conversion=how)
+
+    def with_power(self, power: float) -> LandmarkSpace:
+        """Return the space of the same landmarks with dissimilarities raised to `power`. O(m³)."""
+        if power == self.power:
+            return self
+        return self._of(self.landmark_values, power)
+
+    def _of(self, values: Array, power: float) -> LandmarkSpace:
+        """Return a space with the same settings."""
+        how = self.conversion
+        return LandmarkSpace.of(
+            values,
+            self.kind,
+            rank=self.rank,
+            power=power,
+            unit=how.unit,
+            row_means=how.row_means,
+        )
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the values."""
+        return self.conversion.kind
+
+    @property
+    def power(self) -> float:
+        """The power that a dissimilarity is raised to before it is squared."""
+        return self.conversion.power
+
+    def similarities(self, values: Array) -> Array:
+        """Return similarities C (n, m) from values of the measure (n, m). O(n·m)."""
+        return self.conversion.similarities(values)
+
+    def coordinates(self, values: Array) -> Array:
+        """Return B (n, r) from values of the measure (n, m). O(n·m·r)."""
+        return self.similarities(values) @ self.T
+
+    def origin(self) -> Array:
+        """Return the mean coordinates of the landmarks: a point near the data. O(m²·r)."""
+        return self.coordinates(self.landmark_values).mean(axis=0)
+
+    def restricted(self, kept: Indices) -> LandmarkSpace:
+        """Return the space spanned by the landmarks `kept`. O(m³)."""
+        return self._of(self.landmark_values[np.ix_(kept, kept)], self.power)
 
 
 def _largest_first(lam: Array, tol: float) -> Indices:
@@ -309,8 +389,8 @@ def _largest_first(lam: Array, tol: float) -> Indices:
 
 def landmark_basis(
     W: Array, *, tol: float = RANK_TOLERANCE, rank: int | None = None
-) -> LandmarkBasis:
-    """Return the basis of landmark similarities W (m, m), symmetric. O(m³).
+) -> LandmarkSpace:
+    """Return the space of landmarks with similarities W (m, m), symmetric. O(m³).
 
     Keeps the eigenvalues with |λ| > tol·max|λ|, or the `rank` largest of them in |λ|. Truncation
     avoids the division by eigenvalues of W that are near zero although K has none there: use 1.5 to
@@ -329,11 +409,11 @@ def landmark_basis(
     lam, U = np.linalg.eigh((W + W.T) / 2)  # exact: W is symmetric up to rounding
     keep = _largest_first(lam, tol)[:rank]
     lam, U = lam[keep], U[:, keep]
-    return LandmarkBasis(T=U / np.sqrt(np.abs(lam)), signs=np.sign(lam), lam=lam)
+    return LandmarkSpace(W, U / np.sqrt(np.abs(lam)), np.sign(lam), lam, Conversion(), rank)
 
 
-def with_row_mean(basis: LandmarkBasis, D2: Array, tol: float = RANK_TOLERANCE) -> LandmarkBasis:
-    """Return the basis of D² centred on all training objects: one more coordinate. O(m·r).
+def with_row_mean(basis: LandmarkSpace, D2: Array, tol: float = RANK_TOLERANCE) -> LandmarkSpace:
+    """Return the space of D² centred on all training objects: one more coordinate. O(m·r).
 
     The Nyström matrix of D² from its columns E = D²[:, L], centred on any set of objects, is
     −½ HE (D²[L, L])⁺ (HE)ᵀ, so it needs N·m values, not N² (Gisbrecht & Schleif 2015). `basis` is
@@ -360,10 +440,11 @@ def with_row_mean(basis: LandmarkBasis, D2: Array, tol: float = RANK_TOLERANCE) 
     if abs(delta) <= tol * np.abs(basis.lam).max(initial=0.0):
         return basis
     column = (1 - predicted) / np.sqrt(m * abs(delta))
-    return LandmarkBasis(
-        np.column_stack([T, column]),
-        np.append(basis.signs, np.sign(delta)),
-        np.append(basis.lam, delta),
+    return replace(
+        basis,
+        T=np.column_stack([T, column]),
+        signs=np.append(basis.signs, np.sign(delta)),
+        lam=np.append(basis.lam, delta),
     )
 
 
@@ -391,7 +472,7 @@ class Eigenfunctions:
     A: Array  # (m, r)
 
     @classmethod
-    def of(cls, basis: LandmarkBasis, n_objects: int) -> Eigenfunctions:
+    def of(cls, basis: LandmarkSpace, n_objects: int) -> Eigenfunctions:
         """Return the estimates for a matrix of N objects. O(m·r)."""
         share = n_objects / len(basis.T)
         # T = U|Λ|^(−½), so U Λ⁻¹ = T |Λ|^(−½) sign Λ
@@ -513,7 +594,7 @@ class NystromMatrix:
     """
 
     C: Array  # (N, m)
-    basis: LandmarkBasis
+    basis: LandmarkSpace
 
     @cached_property
     def gram(self) -> Array:
@@ -610,101 +691,6 @@ _LEAST = 1e-300
 _LEVEL = 5e-9
 """Similarities that differ by less than this share of their common level count as constant.
 Eigenvalues smaller than `RANK_TOLERANCE` times the level are dropped, and with them a class."""
-
-
-@dataclass(frozen=True)
-class LandmarkSpace:
-    """The coordinates that m landmarks span, for similarities and dissimilarities.
-
-    Values are converted to similarities, and these to coordinates: m values in, r coordinates out,
-    by the same map for training objects and new ones.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from krein.core.space import LandmarkSpace
-    >>> D = np.array([[0.0, 2.0], [2.0, 0.0]])
-    >>> space = LandmarkSpace.of(D, "dissimilarity")
-    >>> np.abs(space.coordinates(D)).round(6)
-    array([[1.],
-           [1.]])
-    """
-
-    landmark_values: Annotated[Array, "m m"]  # of the measure between the landmarks, unscaled
-    basis: LandmarkBasis
-    conversion: Conversion
-    rank: Annotated[int, Within(1, 2**53)] | None = None  # the largest number of coordinates
-
-    @classmethod
-    def of(
-        cls,
-        landmark_values: Array,
-        kind: Kind,
-        *,
-        tol: float = RANK_TOLERANCE,
-        rank: int | None = None,
-        power: float = 1.0,
-        unit: float = 1.0,
-        row_means: bool = True,
-    ) -> LandmarkSpace:
-        """Return the space of landmarks with these values between them. O(m³).
-
-        A dissimilarity is centred on the landmarks, or without `row_means`, on all objects.
-        """
-        own = Conversion.of(landmark_values, kind, power=power, unit=unit)
-        basis = landmark_basis(own.similarities(landmark_values), tol=tol, rank=rank)
-        if kind == "dissimilarity" and not row_means:
-            basis = with_row_mean(basis, own.raised(landmark_values) ** 2, tol)
-        return cls(landmark_values, basis, replace(own, row_means=row_means), rank)
-
-    def with_power(self, power: float) -> LandmarkSpace:
-        """Return the space of the same landmarks with dissimilarities raised to `power`. O(m³)."""
-        if power == self.power:
-            return self
-        return self._of(self.landmark_values, power)
-
-    def _of(self, values: Array, power: float) -> LandmarkSpace:
-        """Return a space with the same settings."""
-        how = self.conversion
-        return LandmarkSpace.of(
-            values,
-            self.kind,
-            rank=self.rank,
-            power=power,
-            unit=how.unit,
-            row_means=how.row_means,
-        )
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of the values."""
-        return self.conversion.kind
-
-    @property
-    def power(self) -> float:
-        """The power that a dissimilarity is raised to before it is squared."""
-        return self.conversion.power
-
-    @property
-    def signs(self) -> Array:
-        """The diagonal of J (r,)."""
-        return self.basis.signs
-
-    def similarities(self, values: Array) -> Array:
-        """Return similarities C (n, m) from values of the measure (n, m). O(n·m)."""
-        return self.conversion.similarities(values)
-
-    def coordinates(self, values: Array) -> Array:
-        """Return B (n, r) from values of the measure (n, m). O(n·m·r)."""
-        return self.basis.coordinates(self.similarities(values))
-
-    def origin(self) -> Array:
-        """Return the mean coordinates of the landmarks: a point near the data. O(m²·r)."""
-        return self.coordinates(self.landmark_values).mean(axis=0)
-
-    def restricted(self, kept: Indices) -> LandmarkSpace:
-        """Return the space spanned by the landmarks `kept`. O(m³)."""
-        return self._of(self.landmark_values[np.ix_(kept, kept)], self.power)
 
 
 def unit_of(values: Array) -> float:

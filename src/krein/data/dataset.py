@@ -37,7 +37,7 @@ from ..core.moments import ClassMoments, ordered_sum
 from ..core.pcvm.rows import Rows
 from ..core.shapes import Array, Indices, Mask
 from ..measures import Measure, PairError, RefusedObject
-from ..measures.base import NUCLEOTIDE_SHARE, NUCLEOTIDES, Objects, is_missing, take
+from ..measures.objects import NUCLEOTIDE_SHARE, NUCLEOTIDES, Objects, is_missing, take
 
 # -------------------------------------------------------------------------------------------------
 # Foreign objects
@@ -264,7 +264,7 @@ def where_numbered(what: str, first: int, i: int) -> str:
 
 
 def where_shifted(provenance: Provenance, first: int, i: int) -> str:
-    """Describe the i-th object after the first so many."""
+    """Describe the i-th object after this many."""
     return provenance(first + i)
 
 
@@ -536,7 +536,7 @@ class Survey:
 
     def among(self, classes: NDArray[Any]) -> Survey:
         """Return the summary for these classes, some of which may have no objects."""
-        place = encode(self.classes, classes)
+        place = codes_of(self.classes, classes)
         counts, weights = np.zeros(len(classes), dtype=int), np.zeros(len(classes))
         counts[place], weights[place] = self.counts, self.weights
         return Survey(self.n_objects, classes, counts, weights, self.weighted)
@@ -730,7 +730,7 @@ def survey_labels(chunk: Chunk) -> Survey:
         kinds = {type(label).__name__: label for label in labels.tolist()}
         two = " and ".join(f"{label!r} ({kind})" for kind, label in list(kinds.items())[:2])
         raise ValueError(f"labels must all be of one kind; y contains {two}") from None
-    codes = encode(labels, classes)
+    codes = codes_of(labels, classes)
     counts = np.bincount(codes, minlength=len(classes))
     weights, weighted = counts.astype(float), len(labels)
     if chunk.weights is not None:
@@ -758,14 +758,14 @@ def _merged(parts: list[Survey]) -> Survey:
 def _draw(seed: int, classes: NDArray[Any], share: Array, chunk: Chunk) -> Indices:
     """Return the numbers of the objects whose key is below the share of their class."""
     indices = chunk.start + np.arange(len(chunk))
-    drawn = uniform_keys(seed, indices) < share[encode(np.asarray(chunk.labels), classes)]
+    drawn = uniform_keys(seed, indices) < share[codes_of(np.asarray(chunk.labels), classes)]
     return indices[drawn if chunk.weights is None else drawn & (chunk.weights > 0)]
 
 
 def _contents(measure: Measure, classes: NDArray[Any], chunk: Chunk) -> tuple[Indices, Indices]:
     """Return a number per object that depends on its contents, and its class code."""
     keys = measure.content_keys(chunk.in_form(measure), chunk.start)
-    return keys.view(np.int64), encode(np.asarray(chunk.labels), classes).astype(np.intp)
+    return keys.view(np.int64), codes_of(np.asarray(chunk.labels), classes).astype(np.intp)
 
 
 def first_equal(keys: Indices) -> Indices:
@@ -819,7 +819,7 @@ def uniform_keys(seed: int, indices: Indices) -> Array:
 _LABELS = 65_536  # handled together, so that memory does not grow with their number
 
 
-def encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
+def codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
     """Return the index of each label among the classes, in the smallest suitable type."""
     codes = np.empty(len(labels), dtype=np.min_scalar_type(max(len(classes) - 1, 0)))
     for i in range(0, len(labels), _LABELS):

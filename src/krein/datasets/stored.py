@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.shapes import Array
+from ..core.shapes import Array, Indices
 
-Labels = NDArray[np.intp]
 Texts = NDArray[Any]  # of str
 Folder = str | Path | None
 
 
-def load_protein(*, distance: bool = False, data_home: Folder = None) -> tuple[Array, Labels]:
+def load_protein(*, distance: bool = False, data_home: Folder = None) -> tuple[Array, Indices]:
     """Load 213 globins in four families, compared by evolutionary distance.
 
     The similarity S is the matrix used in the literature and in the paper. It equals 1 − D/13.64,
@@ -47,7 +46,7 @@ def load_protein(*, distance: bool = False, data_home: Folder = None) -> tuple[A
     return _matrix("protein.npz", "D" if distance else "S", data_home)
 
 
-def load_aural_sonar(*, data_home: Folder = None) -> tuple[Array, Labels]:
+def load_aural_sonar(*, data_home: Folder = None) -> tuple[Array, Indices]:
     """Load 100 sonar echoes of two kinds, with human ratings of the similarity of each pair.
 
     Parameters
@@ -69,7 +68,7 @@ def load_aural_sonar(*, data_home: Folder = None) -> tuple[Array, Labels]:
 
 def load_uwave_gestures(
     *, distance: bool = False, data_home: Folder = None
-) -> tuple[Array, Labels]:
+) -> tuple[Array, Indices]:
     """Load 896 gestures of eight kinds, as time series of three accelerations (UCR archive).
 
     They replace the paper's gestures, which are not available.
@@ -148,7 +147,7 @@ def load_sonatas(*, return_names: bool = False, data_home: Folder = None) -> tup
     return columns if return_names else columns[:2]
 
 
-def load_chromosomes(*, data_home: Folder = None) -> tuple[list[Array], Labels]:
+def load_chromosomes(*, data_home: Folder = None) -> tuple[list[Array], Indices]:
     """Load 4,400 chromosomes of 22 types as grey-value profiles along their length.
 
     These are the Copenhagen chromosomes, one of the paper's own sets; it uses 4,200 of them in 21
@@ -228,7 +227,7 @@ def _path(name: str, data_home: Folder) -> Path:
     return path
 
 
-def _matrix(name: str, key: str, data_home: Folder) -> tuple[Array, Labels]:
+def _matrix(name: str, key: str, data_home: Folder) -> tuple[Array, Indices]:
     """Return one array of a file and the labels."""
     path = _path(name, data_home)
     with np.load(path, allow_pickle=False) as arrays:

@@ -19,18 +19,19 @@ from ..core.covariance import ChosenCovariance, Target
 from ..core.gaussian import (
     FisherFamily,
     GaussianFamily,
-    LabelledValues,
     LinearDiscriminant,
     QuadraticDiscriminant,
     QuadraticFamily,
     choose_power,
     fit_fisher_as_published,
+    landmark_places,
     least_loss,
+    left_out_objects,
 )
 from ..core.moments import ClassMoments
 from ..core.shapes import CODE, NON_NEGATIVE, ROWS, SHARE, Array, Codes, Indices
 from ..core.space import POWERS, LandmarkSpace, Power, check_level, signed_eigen
-from ..data.dataset import Chunk, Costed, Dataset, LandmarkColumns, encode
+from ..data.dataset import Chunk, Costed, Dataset, LandmarkColumns, codes_of
 from ..landmarks import Selection, get_rule
 from ..model.heads import LinearHead, Link, QuadraticHead
 from ..model.model import Comparisons, Model
@@ -122,7 +123,7 @@ def moments_of(
     Returns its class moments in each space, and its part of the calibration sample.
     """
     values, cost = columns.values(chunk)
-    codes = encode(np.asarray(chunk.labels), classes)
+    codes = codes_of(np.asarray(chunk.labels), classes)
     moments = tuple(
         family.moments(space, origin, values, codes, chunk.weights)
         for space, origin in zip(spaces, origins, strict=True)
@@ -265,11 +266,12 @@ def _add(
     passed = data.reduce(term, add, block_rows(run.measure, m), m, run.counter)
     if before is not None:
         passed = before.within(sample) + passed
-    some = LabelledValues.of(choice.space, passed.values, passed.codes, passed.weights)
+    values, places = passed.values, landmark_places(choice.space, passed.values)
+    some = values, passed.codes, passed.weights, places
     best, unchosen = 0, family
     if _chooses(self):
         choices = [
-            family.chosen(space, moments, some)
+            family.chosen(space, moments, left_out_objects(space, moments, *some))
             for space, moments in zip(spaces, passed.moments, strict=True)
         ]
         best = least_loss(choices)
@@ -279,23 +281,23 @@ def _add(
     head, temperature, reference = self._head(family, space, moments), 1.0, None
     if self.calibrate:
         if groups is None:
-            scores, objects = family.left_out_scores(space, moments, some)
-            rows = objects.rows
-            own = some.landmarks[rows][:, None] == np.arange(m)
+            objects = left_out_objects(space, moments, *some)
+            scores, rows = family.left_out_scores(moments, objects), objects.rows
+            own = places[rows][:, None] == np.arange(m)
             shares = None
         else:
             here = replace(choice, space=space)
             scores, held = cross_fit(
-                unchosen, here, some.values, some.codes, some.weights, passed.indices, groups
+                unchosen, here, values, passed.codes, passed.weights, passed.indices, groups
             )
             rows = np.searchsorted(passed.indices, held)
             own = own_landmarks(groups, held, landmarks.indices)
             shares = shares_of_groups(groups[held], passed.weights_at(rows))
         if len(rows):
-            codes, weights = some.codes[rows], scaled(passed.weights_at(rows), shares)
+            codes, weights = passed.codes[rows], scaled(passed.weights_at(rows), shares)
             temperature = fit_temperature(scores, codes, family.log_proba, weights)
             log_proba = family.log_proba(temperature * scores)
-            reference = reference_of(log_proba, some.values[rows], codes, weights, choice, own)
+            reference = reference_of(log_proba, values[rows], codes, weights, choice, own)
     self.target_ = _target_of(family)
     self.model_ = Model(
         run.measure,
@@ -756,11 +758,11 @@ def fisher_head(
     space: LandmarkSpace, model: LinearDiscriminant, link: Link = "softmax"
 ) -> LinearHead:
     """Return the head of a linear discriminant of coordinates in `space`."""
-    dual = space.basis.T @ model.coef
+    dual = space.T @ model.coef
     bias = model.intercept - model.centre @ model.coef
     return LinearHead(space.conversion, np.arange(len(dual)), dual, bias, link)
 
 
 def quadratic_head(space: LandmarkSpace, model: QuadraticDiscriminant) -> QuadraticHead:
     """Return the head of a quadratic discriminant of coordinates in `space`."""
-    return QuadraticHead(space.conversion, space.basis.T, model)
+    return QuadraticHead(space.conversion, space.T, model)

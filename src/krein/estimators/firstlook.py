@@ -16,7 +16,7 @@ from scipy.special import log_softmax
 
 from ..core.calibration import Family, Priors, fit_temperature
 from ..core.cascade import FewClasses, fit_pool
-from ..core.gaussian import FisherFamily, GaussianFamily, LabelledValues, QuadraticFamily
+from ..core.gaussian import FisherFamily, GaussianFamily, QuadraticFamily, left_out_objects
 from ..core.moments import ClassMoments, weights_of
 from ..core.pcvm.left_out import left_out_scores
 from ..core.pcvm.rows import BasisFunction, Rows
@@ -415,7 +415,7 @@ def best_power(choice: LandmarkChoice, sample: HeldOut, n_classes: int) -> float
     _, first, place = np.unique(pairs, return_index=True, return_inverse=True)
     own = np.where(sample.own.any(axis=1), sample.own.argmax(axis=1), -1)
     total = totals_of(place, sample.numbers)
-    labelled = LabelledValues(sample.values[first], sample.codes[first], total, own[first])
+    labelled = sample.values[first], sample.codes[first], total
     judged = sample.at(sample.scored)
     codes, weights = judged.codes, judged.score_weights
     for power in POWERS:
@@ -423,10 +423,9 @@ def best_power(choice: LandmarkChoice, sample: HeldOut, n_classes: int) -> float
         if sample.refits:
             scores = sample.refitted(family, replace(choice, space=part))[sample.scored]
         else:
-            moments = family.moments(
-                part, part.origin(), labelled.values, labelled.codes, labelled.weights
-            )
-            scores, objects = family.left_out_scores(part, moments, labelled)
+            moments = family.moments(part, part.origin(), *labelled)
+            objects = left_out_objects(part, moments, *labelled, own[first])
+            scores = family.left_out_scores(moments, objects)
             codes, weights = objects.codes, None
         if len(codes) == 0:
             return 1.0

@@ -37,7 +37,7 @@ from ..data.dataset import (
     LandmarkColumns,
     Survey,
     check_groups,
-    encode,
+    codes_of,
     first_equal,
     is_dask,
     joined_groups,
@@ -48,7 +48,7 @@ from ..data.opening import in_memory, is_empty, open_data
 from ..landmarks import Rule, Selection, select_landmarks
 from ..landmarks.base import All, Given, check_landmarks
 from ..measures import Measure, get_measure, take
-from ..measures.base import RefusedObject, as_stack, refuse_masked, refuse_unordered, unframed
+from ..measures.objects import RefusedObject, as_stack, refuse_masked, refuse_unordered, unframed
 from ..model.file import save
 from ..model.model import Comparisons, LandmarkMap, Landmarks, Model
 from ..model.schema import OPTIONAL
@@ -751,7 +751,7 @@ def choose_landmarks(
         )
     sample = data.sample(measure, int(rng.integers(2**62)) if most < N else 0, among)
     pairs = data.run_pairs(_checked_pairs(data, sample.objects, None, run))
-    codes = None if classes is None else encode(sample.labels, classes)
+    codes = None if classes is None else codes_of(sample.labels, classes)
     found = select_landmarks(rule, pairs, codes, rng, family)
     indices = sample.indices[found.indices]
     if found.values is None:
@@ -800,7 +800,7 @@ def _given_landmarks(
     between = pairs.block(places, places)
     codes = np.zeros(len(indices), dtype=np.intp)
     if classes is not None:
-        codes = encode(sample.labels[back], classes)
+        codes = codes_of(sample.labels[back], classes)
     return _choice(
         run,
         data,
@@ -883,7 +883,7 @@ def values_of(
     separate for each class.
     """
     values, cost = columns.values(chunk)
-    codes, weights = encode(np.asarray(chunk.labels), classes), chunk.weights
+    codes, weights = codes_of(np.asarray(chunk.labels), classes), chunk.weights
     if class_weights is not None:
         each = class_weights[codes]
         weights = each if weights is None else weights * each

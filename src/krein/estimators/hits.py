@@ -16,7 +16,7 @@ import numpy as np
 from ..core.calibration import Reference, novelty_scores
 from ..core.cascade import Cascade, Look, Worth, fit_terms, look_worth
 from ..core.evidence import VOTERS, squared
-from ..core.hits import MOST, HitEvidence, KnownHits, can_be_held_out, log_class_sizes
+from ..core.hits import MOST, HitEvidence, KnownHits, can_be_held_out, log_class_shares
 from ..core.shapes import Array, Codes, Indices, Kind
 from ..data.dataset import uniform_keys
 from ..measures.precomputed import GraphRows, PrecomputedColumns
@@ -96,7 +96,7 @@ def learn_from_hits(
     if class_weights is not None:
         weights = held.numbers * class_weights[held.codes]
     weights, unweighted = scaled(weights, shares), scaled(unweighted, shares)
-    sizes = log_class_sizes(known.codes, known.numbers, C, groups)
+    sizes = log_class_shares(known.codes, known.numbers, C, groups)
     evidence = HitEvidence.learn([sizes], held.codes, near, weights, n_seen)
     terms = [[sizes], evidence.terms(near, C)]
     together, _ = fit_terms([*terms[0], *terms[1]], held.codes, weights, n_seen)
@@ -104,7 +104,7 @@ def learn_from_hits(
     cascade = Cascade((Look(first, np.inf), Look(together, 0.0)), n_seen)
     # without a hit, class sizes alone answer: the same for all, so that such objects have the same
     # rank, whatever class they are held out from
-    everyone = log_class_sizes(known.codes, known.numbers, C)
+    everyone = log_class_shares(known.codes, known.numbers, C)
     sizes = np.where(np.isfinite(near.apart[:, :1]), sizes, everyone)
     folds = np.unique(held.groups, return_inverse=True)[1] % N_FOLDS
     log_proba = cascade.held_out([[sizes], terms[1]], held.codes, folds, weights)

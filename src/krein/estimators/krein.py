@@ -27,7 +27,7 @@ from ..data.dataset import (
     Dataset,
     check_groups,
     check_labels,
-    encode,
+    codes_of,
     first_equal,
     joined_groups,
     log_sizes,
@@ -63,7 +63,7 @@ from .secondlook import (
 class KreinClassifier(Classifier):
     """Classify objects by a similarity or dissimilarity, with nothing to tune.
 
-    Look zero judges strings, sequences, series and images by their own features, without a
+    Look zero classifies strings, sequences, series and images from their own features, without a
     comparison. The first look compares an object with a few landmarks, and pools the probabilities
     of three models of those values: `IKFD`, `IKQD` and `PCVM`. If the result is not certain enough,
     the second look compares the object with training objects that have similar features and similar
@@ -417,7 +417,7 @@ class KreinClassifier(Classifier):
         self._set_fit(choice, choice.space, eigenvalues, run.counter)
 
     def _separator(self, data: Dataset) -> str | None:
-        """Return the sign between the ranks of the labels; None if they are no paths."""
+        """Return the sign between the ranks of the labels; None if they are not paths."""
         classes = data.survey().classes.tolist()
         return find_separator(classes) if isinstance(classes[0], str) else None
 
@@ -467,8 +467,8 @@ class KreinClassifier(Classifier):
                 own, others = np.split(np.unique(both, return_inverse=True)[1], [n])
             self._learn_from_hits(
                 rows[kept],
-                Objects(encode(y[kept], classes), own[kept], np.ones(len(kept))),
-                Objects(encode(known, classes), others, np.ones(N)),
+                Objects(codes_of(y[kept], classes), own[kept], np.ones(len(kept))),
+                Objects(codes_of(known, classes), others, np.ones(N)),
                 measure,
                 classes,
                 score,
@@ -483,7 +483,7 @@ class KreinClassifier(Classifier):
                 f"for fit, a graph must be square, with a row and a column per object; got "
                 f"{N} × {data.objects.width}"
             )
-        codes = encode(data.labels, found.classes)
+        codes = codes_of(data.labels, found.classes)
         objects = Objects(codes, check_groups(groups, N), weights_of(data.weights, N))
         self._learn_from_hits(data.objects, objects, objects, data.measure, found.classes)
 

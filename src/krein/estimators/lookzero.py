@@ -151,7 +151,7 @@ class ClassifierHead(LookZero):
 
 
 LEAST, UNSEEN = 1e-6, -30.0
-"""The least probability that a classifier's answer is taken for, and the score of a class that it
+"""The least probability that a classifier's answer is replaced by, and the score of a class that it
 was not fitted to."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from operator import add
@@ -72,13 +73,12 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
             raise TypeError(f"{type(self).__name__} needs objects in memory")
         run = self._comparisons(data.measure)
         classes = None
-        data.labels = np.zeros(len(data), dtype=np.intp)
+        labels = np.zeros(len(data), dtype=np.intp)
         # a target that does not consist of classes is ignored
         if y is not None and type_of_target(y) in ("binary", "multiclass"):
-            classes, data.labels = np.unique(
-                check_labels(column_or_1d(y), len(data)), return_inverse=True
-            )
-            classes = np.arange(len(classes))
+            known, labels = np.unique(check_labels(column_or_1d(y), len(data)), return_inverse=True)
+            classes = np.arange(len(known))
+        data = replace(data, labels=labels)
         rule = get_rule(self.landmarks, self.n_landmarks)
         choice = choose_landmarks(data, rule, run, self._rng(), classes=classes, rank=self.rank)
         self.n_samples_seen_ = len(data)
@@ -208,7 +208,7 @@ class NystromMap(LandmarkTransformer):
             self._set_map(choice, run, signed_eigen(G, signs).values, None)
             stable = stable_rank(G, signs)
             if stable < len(signs):
-                share = abs(choice.space.basis.lam[stable] / choice.space.basis.lam[0])
+                share = abs(choice.space.lam[stable] / choice.space.lam[0])
                 warnings.warn(
                     f"the approximation is unstable: eigenvalue {stable + 1} of the landmarks' "
                     f"matrix, {share:.1e} of the largest, contributes more than all larger ones "

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from ..compare.pairs import TRIANGLE_ROWS, Pairs
 from ..core.shapes import Array, Indices
 from ..measures import take
-from ..measures.base import Measure, Objects
+from ..measures.base import Measure
 from ..measures.features import FeatureMap
+from ..measures.objects import Objects
 
 
 class PairStore:

@@ -51,8 +51,7 @@ def open_receptors(
     names = found.cell_column  # of the receptor, not of a chain
     if names is None:
         names = _first_column(layout, USUAL_NAMES) if layout.names is None else layout.names
-    found.layout = replace(layout, names=names)
-    return found
+    return found.changed(layout=replace(layout, names=names))
 
 
 def used_columns(layout: Layout) -> list[int]:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from ..wording import parameter
 from .labels import USUAL_LABELS, Labels, find_labels, is_label_file
-from .source import NOUNS, Chunk, Kind, Options, Source, with_unique_names
+from .source import NOUNS, Kind, NamedObjects, Options, Source, with_unique_names
 from .streams import (
     UNPACKING_ERRORS,
     DataError,
@@ -369,7 +369,7 @@ class ArraySource(Source):
         }[self.kind]
         return what + (f" in the array {self.array_name!r}" if self.array_name else "")
 
-    def chunks(self, size: int) -> Iterator[Chunk]:
+    def chunks(self, size: int) -> Iterator[NamedObjects]:
         """Yield all objects in order, `size` at a time."""
         if size < 1:
             raise ValueError(f"a chunk must contain at least one object; got size={size}")
@@ -384,7 +384,7 @@ class ArraySource(Source):
         self._left_out(len(self.array), kept)
         self.labels.finish(len(self.array))
 
-    def read(self) -> Chunk:
+    def read(self) -> NamedObjects:
         """Return all objects; a memory map stays one."""
         chunk = with_unique_names(self._chunk(self.array, 0, 0))
         self._left_out(len(self.array), len(chunk))
@@ -395,10 +395,12 @@ class ArraySource(Source):
         if isinstance(self.array, np.memmap):
             self.refuse_changes()
 
-    def _chunk(self, objects: NDArray[Any], first: int, kept: int) -> Chunk:
+    def _chunk(self, objects: NDArray[Any], first: int, kept: int) -> NamedObjects:
         stop = first + len(objects)
         names = self.names[first:stop] if self.names else [str(i) for i in range(first, stop)]
-        chunk = Chunk(names, objects, labels=None, first=first, path=self.shown, kind=self.kind)
+        chunk = NamedObjects(
+            names, objects, labels=None, first=first, path=self.shown, kind=self.kind
+        )
         if not (self.kind == "matrix" and isinstance(objects, np.memmap)):
             missing = dict(self._missing(chunk))  # a mapped matrix is checked as it is read
             if missing and not self.lenient:
@@ -407,7 +409,7 @@ class ArraySource(Source):
         stated = [None] * len(objects) if self.stated is None else self.stated[first:stop]
         return chunk.with_labels(self.labels.of(chunk, stated), kept)
 
-    def _missing(self, chunk: Chunk) -> Iterator[tuple[int, str]]:
+    def _missing(self, chunk: NamedObjects) -> Iterator[tuple[int, str]]:
         """Yield the objects that contain values that are not finite, and what they contain."""
         for start in range(0, len(chunk), 4096):
             part = np.asarray(chunk.objects[start : start + 4096], dtype=np.float64)

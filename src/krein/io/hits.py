@@ -741,7 +741,7 @@ def _unit(graph: sparse.csr_matrix, table: HitTable) -> sparse.csr_matrix:
     return graph
 
 
-def identity_groups(table: HitTable, threshold: float) -> dict[str, int]:
+def groups_of_hits(table: HitTable, threshold: float) -> dict[str, int]:
     """Return the group of each object: those whose identity with its first member is as high.
 
     Greedy, as in CD-HIT (Li & Godzik 2006): objects with most relatives first, ties by name. Only

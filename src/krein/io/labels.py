@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from ..wording import parameter
 from .streams import DataError, bare_name, close_stream, quoted
@@ -90,8 +91,16 @@ class Labels:
     does with the classes in `small`.
     """
 
-    skip: bool = False
     small: frozenset[str] = frozenset()
+
+    def __init__(self, skip: bool = False) -> None:
+        self.skip = skip
+
+    def without(self, small: Iterable[str]) -> Self:
+        """Return labels that leave these classes out."""
+        found = copy(self)
+        found.small = frozenset(small)
+        return found
 
     def of(
         self, chunk: Any, stated: Stated, headers: Sequence[str] = ()
@@ -129,7 +138,8 @@ class Labels:
 class PatternLabels(Labels):
     """Labels from FASTA headers or names, found by a regular expression with one group."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, skip: bool = False) -> None:
+        super().__init__(skip)
         try:
             self.pattern = re.compile(pattern)
         except re.error as error:
@@ -182,7 +192,8 @@ class NamedLabels(Labels):
     def __init__(
         self, path: str, rows: list[TableRow], column: int | None, skip: bool = False
     ) -> None:
-        self.path, self.rows, self.column, self.skip = path, rows, column, skip
+        super().__init__(skip)
+        self.path, self.rows, self.column = path, rows, column
         places = [i for i in range(len(rows[0][1])) if i != column]
         backwards = [(i, row) for i, (_, row) in enumerate(rows)][::-1]  # the first row counts
         self._left = [
@@ -255,7 +266,8 @@ class NamedLabels(Labels):
 class OrderedLabels(Labels):
     """Labels in the order of the objects; a blank one is missing."""
 
-    def __init__(self, path: str, labels: list[str]) -> None:
+    def __init__(self, path: str, labels: list[str], skip: bool = False) -> None:
+        super().__init__(skip)
         self.path, self.labels = path, labels
 
     def _find(self, chunk: Any, stated: Stated, headers: Sequence[str]) -> Stated:
@@ -286,13 +298,9 @@ def find_labels(
     """
     if labels is not None and pattern is not None:
         raise ValueError("labels come from a column, a file or a pattern: use only one of them")
-    found = Labels()
     if pattern is not None:
-        found = PatternLabels(pattern)
-    elif labels is not None:
-        found = read_labels(labels, max_size, skip)
-    found.skip = skip
-    return found
+        return PatternLabels(pattern, skip)
+    return Labels(skip) if labels is None else read_labels(labels, max_size, skip)
 
 
 def is_label_file(labels: str) -> bool:
@@ -336,7 +344,7 @@ def read_labels(labels: str, max_size: int | None = None, skip: bool = False) ->
         missing = [i for i, label in enumerate(found) if not label]
         if missing and not skip:
             raise DataError(f"{path}, object {missing[0]}: has no label")
-        return OrderedLabels(path, found)
+        return OrderedLabels(path, found, skip)
     from .tables import read_rows
 
     close_stream(path)
@@ -347,7 +355,8 @@ def read_labels(labels: str, max_size: int | None = None, skip: bool = False) ->
         raise DataError(f"{path}: is empty")
     width = max(len(rows[0][1]), 1)
     if width == 1 and column is None:
-        return OrderedLabels(path, [_only_cell(path, line, row, skip) for line, row in rows])
+        cells = [_only_cell(path, line, row, skip) for line, row in rows]
+        return OrderedLabels(path, cells, skip)
     table: list[TableRow] = []
     for line, row in rows:
         if not row:

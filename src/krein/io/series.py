@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..measures.base import TimesFirst
+from ..measures.objects import TimesFirst
 from .source import Kind, Record, RecordSource, finite_numbers
 from .streams import DataError, check_cells, quoted, read_lines
 

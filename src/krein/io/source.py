@@ -13,15 +13,16 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.cache import CacheError
-from ..measures.base import take
+from ..measures.objects import take
 from ..wording import parameter
 from .labels import Labels, find_labels
 from .streams import (
@@ -70,8 +71,8 @@ class Record(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Chunk:
-    """Some consecutive objects of a source.
+class NamedObjects:
+    """Consecutive objects of a source that were read together, each with a name.
 
     `names` are strings, `objects` a list or an array, `labels` a list of strings or None; `first`
     is the index of the first object among all objects.
@@ -99,7 +100,7 @@ class Chunk:
             )
         return f"{self.path}, line {self.lines[i]}, {noun} {quoted(self.names[i])}"
 
-    def keeping(self, places: Sequence[int]) -> Chunk:
+    def keeping(self, places: Sequence[int]) -> NamedObjects:
         """Return the objects at some positions; of a matrix, also only these columns."""
         kept = np.asarray(places, dtype=np.intp)
         if self.kind == "matrix":
@@ -117,7 +118,7 @@ class Chunk:
             unreadable={again[i]: why for i, why in self.unreadable.items() if i in again},
         )
 
-    def with_labels(self, labels: Sequence[str | None] | None, n_before: int) -> Chunk:
+    def with_labels(self, labels: Sequence[str | None] | None, n_before: int) -> NamedObjects:
         """Return the objects with their labels, without those that have none.
 
         `n_before` is the number of objects before this chunk that have a label.
@@ -168,7 +169,7 @@ class Source(ABC):
     lenient: bool = False
     """Whether a record that cannot be read is passed on as `unreadable` instead of raising an
     error."""
-    leave_out: Callable[[Chunk], Iterable[int]] | None = None
+    leave_out: Callable[[NamedObjects], Iterable[int]] | None = None
     """Returns the positions of objects in a chunk that are to be left out, such as those that
     cannot be read; they need no label. None: no objects."""
     n_unreadable: int = 0
@@ -177,10 +178,10 @@ class Source(ABC):
     """The state of the file when it was opened; None for a pipe."""
 
     @abstractmethod
-    def chunks(self, size: int) -> Iterator[Chunk]:
+    def chunks(self, size: int) -> Iterator[NamedObjects]:
         """Yield all objects in order, `size` at a time (the last chunk may be smaller)."""
 
-    def stream(self, size: int) -> Iterator[Chunk]:
+    def stream(self, size: int) -> Iterator[NamedObjects]:
         """Yield all objects like `chunks`, but those of a pipe as they arrive.
 
         A chunk of a pipe is returned at most 0.2 s after its first object, however few objects
@@ -189,7 +190,7 @@ class Source(ABC):
         return self.chunks(size)
 
     @abstractmethod
-    def read(self) -> Chunk:
+    def read(self) -> NamedObjects:
         """Return all objects in one chunk, in memory unless the file is memory-mapped.
 
         A name that occurs again gets a number, so that results can be told apart: "a (2)".
@@ -217,6 +218,13 @@ class Source(ABC):
                 f"{self.shown}: has changed since it was opened, and must be read again; run this "
                 "again when the file is complete"
             )
+
+    def changed(self, **settings: Any) -> Self:
+        """Return a copy of the source with other settings, such as `lenient=True`."""
+        found = copy(self)
+        for name, value in settings.items():
+            setattr(found, name, value)
+        return found
 
     @property
     def shown(self) -> str:
@@ -253,12 +261,12 @@ class RecordSource(Source):
             raise UnreadableObjectError(str(error)) from error
         return Record(name, None, None, line, about, unreadable=str(error))
 
-    def chunks(self, size: int) -> Iterator[Chunk]:
+    def chunks(self, size: int) -> Iterator[NamedObjects]:
         """Yield all objects in order, `size` at a time."""
         records = self._begin(size)
         return self._chunks(iter(lambda: list(islice(records, size)), []))
 
-    def stream(self, size: int) -> Iterator[Chunk]:
+    def stream(self, size: int) -> Iterator[NamedObjects]:
         """Yield all objects in order, those of a pipe as they arrive."""
         if self.rereadable:
             yield from self.chunks(size)
@@ -269,7 +277,7 @@ class RecordSource(Source):
         finally:
             records.close()
 
-    def read(self) -> Chunk:
+    def read(self) -> NamedObjects:
         """Return all objects in one chunk."""
         (chunk,) = self.chunks(2**30)
         return with_unique_names(chunk)
@@ -283,7 +291,7 @@ class RecordSource(Source):
         self._passes += 1
         return self.records()
 
-    def _chunks(self, parts: Iterable[list[Record]]) -> Iterator[Chunk]:
+    def _chunks(self, parts: Iterable[list[Record]]) -> Iterator[NamedObjects]:
         first, kept, self.n_unreadable = 0, 0, 0
         for part in parts:
             chunk = self._chunk(part, first, kept)
@@ -297,7 +305,7 @@ class RecordSource(Source):
         self._left_out(first, kept)
         self.labels.finish(first)
 
-    def _chunk(self, records: list[Record], first: int, kept: int) -> Chunk:
+    def _chunk(self, records: list[Record], first: int, kept: int) -> NamedObjects:
         # records without an object get a neutral placeholder of the same kind
         like = next((r.object for r in records if not r.unreadable), "")
         empty = np.full_like(like, np.nan) if isinstance(like, np.ndarray) else ""
@@ -305,7 +313,7 @@ class RecordSource(Source):
         if self.kind in ("vectors", "matrix") and not isinstance(objects[0], str):
             objects = np.array(objects, dtype=np.float64)
         lines = [r.line for r in records if r.line is not None]
-        chunk = Chunk(
+        chunk = NamedObjects(
             names=[str(first + i) if r.name is None else r.name for i, r in enumerate(records)],
             objects=objects,
             labels=None,
@@ -326,10 +334,10 @@ class RecordSource(Source):
         return chunk.with_labels(labels, kept)
 
 
-def with_unique_names(chunk: Chunk) -> Chunk:
+def with_unique_names(chunk: NamedObjects) -> NamedObjects:
     """Return all objects of a source with unique names: a name that occurs again gets a number.
 
-    >>> with_unique_names(Chunk(["a", "b", "a", "a"], ["u", "v", "w", "x"], None, 0)).names
+    >>> with_unique_names(NamedObjects(["a", "b", "a", "a"], ["u", "v", "w", "x"], None, 0)).names
     ['a', 'b', 'a (2)', 'a (3)']
     """
     seen, times, names = set(chunk.names), dict[str, int](), list[str]()
@@ -504,8 +512,7 @@ def open_source(
             record_columns=() if column is not None else tuple(objects or ()),
         ),
     )
-    source.opened = opened
-    return source
+    return source.changed(opened=opened)
 
 
 def _opened(path: str, format: str | None, options: Options) -> Source:

@@ -3,8 +3,10 @@
 A measure is found by its name; its module is imported when the measure is first used.
 """
 
-from .base import Measure, PairError, Readable, RefusedObject, available, get_measure, take
+from .base import Measure
 from .combined import Combined
+from .objects import PairError, Readable, RefusedObject, take
+from .registry import available, get_measure
 
 __all__ = [
     "Combined",

@@ -99,13 +99,13 @@ class Parts:
 SideBySide = Letters | Curves | Pictures | Numbers | Words | Parts
 
 
-def in_words(a: Any, b: Any) -> Numbers | Words:
+def as_words(a: Any, b: Any) -> Numbers | Words:
     """Return two objects of an unknown kind, as rows of numbers or as text.
 
     Examples
     --------
-    >>> from krein.measures.alignments import in_words
-    >>> in_words("house", "mouse")
+    >>> from krein.measures.alignments import as_words
+    >>> as_words("house", "mouse")
     Words(first='house', second='mouse')
     """
     rows = all(isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind in "fiub" for x in (a, b))

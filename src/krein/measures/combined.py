@@ -21,25 +21,22 @@ from numpy.typing import NDArray
 
 from ..core.shapes import Array, Indices, Kind
 from .alignments import ComparedPart, Parts, SideBySide
-from .base import (
-    Measure,
+from .base import Measure, read_parameters
+from .features import FeatureMap, RecordFeatures
+from .objects import (
     Objects,
     PairError,
     Readable,
     RefusedObject,
     RefusedType,
-    available,
     channels,
     columns_of,
     excerpt,
-    get_measure,
     is_missing,
     is_nested,
-    measure_class,
-    read_parameters,
     take,
 )
-from .features import FeatureMap, RecordFeatures
+from .registry import available, get_measure, measure_class
 
 
 class RecordPart(NamedTuple):

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..core.shapes import Array
-from .base import Measure, Objects, RefusedObject, RefusedType, unframed
+from .base import Measure
+from .objects import Objects, RefusedObject, RefusedType, unframed
 
 
 def _lzma(text: bytes) -> bytes:

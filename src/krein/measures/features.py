@@ -540,7 +540,7 @@ class Convolutions:
 
     def __call__(self, objects: Sequence[Any]) -> Array:
         """Return the features (n, D). O(n·T·D)."""
-        from .minirocket import pooled
+        from .minirocket import pooled_convolutions
 
         for one in objects[:1]:
             if (channels := np.reshape(one, (len(one), -1)).shape[1]) != len(self.mean):
@@ -552,7 +552,7 @@ class Convolutions:
         size = max(1, STACK // max(1, self.length * len(self.mean)))
         for start in range(0, len(objects), size):
             part = slice(start, start + size)
-            found[part] = pooled(
+            found[part] = pooled_convolutions(
                 self._whole_numbers(objects[part]),
                 self.dilations,
                 self.pair_starts,

@@ -13,7 +13,10 @@ import numpy as np
 
 from ..core.shapes import Array, Kind
 from ..wording import parameter
-from .base import KindWarning, Measure, Objects, PairError, fingerprint, looks_like, take, unframed
+from .base import Measure
+from .fingerprints import fingerprint
+from .objects import Objects, PairError, take, unframed
+from .precomputed import KindWarning, looks_like
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,9 @@ from scipy.ndimage import gaussian_filter1d
 
 from ..core.shapes import Array
 from .alignments import Pictures, SideBySide
-from .base import (
-    Measure,
-    Objects,
-    RefusedObject,
-    as_numbers,
-    as_stack,
-    contains,
-    unframed,
-    unusable,
-)
+from .base import Measure
 from .features import FeatureMap, Gradients
+from .objects import Objects, RefusedObject, as_numbers, as_stack, contains, unframed, unusable
 
 DEFORMATIONS = ("shift-x", "shift-y", "scale", "rotate", "stretch", "shear", "thicken")
 

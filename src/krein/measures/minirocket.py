@@ -96,7 +96,7 @@ def inside(T, d, k, p):  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def pooled(  # type: ignore[no-untyped-def]
+def pooled_convolutions(  # type: ignore[no-untyped-def]
     stack, dilations, pair_starts, channel_of, kernel_of, starts, biases
 ):
     """Return the features (n, 2B): for each bias, which share of the times is above it, and which

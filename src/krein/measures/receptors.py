@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..wording import measure_parameter
-from .base import RefusedObject, RefusedType, excerpt
+from .objects import RefusedObject, RefusedType, excerpt
 
 ORGANISMS = ("human", "mouse")
 

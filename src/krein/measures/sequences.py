@@ -19,19 +19,18 @@ from scoring_matrices import ScoringMatrix
 
 from ..core.shapes import Array
 from ..wording import measure_parameter
-from .alignments import MOST_CELLS, SideBySide, align, in_words
-from .base import (
+from .alignments import MOST_CELLS, SideBySide, align, as_words
+from .base import Measure, random_strings
+from .features import FeatureMap, NGrams, reverse_complement
+from .objects import (
     NUCLEOTIDE_SHARE,
     NUCLEOTIDES,
-    Measure,
     Objects,
     RefusedObject,
     as_list,
     excerpt,
-    random_strings,
     unframed,
 )
-from .features import FeatureMap, NGrams, reverse_complement
 
 POLICIES = ("map", "X", "skip", "fail")
 
@@ -451,7 +450,7 @@ class _Alignment(Measure):
     def side_by_side(self, a: Any, b: Any) -> SideBySide:
         """Return the best alignment, with the other strand if that scores more."""
         if len(a) * len(b) > MOST_CELLS:
-            return in_words(a, b)
+            return as_words(a, b)
         matrix = get_scoring(self.decide([a, b]).matrix).matrix
         strands = [a, reverse_complement(a)] if self.both_strands else [a]
         found = [

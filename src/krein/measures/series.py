@@ -35,19 +35,18 @@ from .alignments import (
     msm_steps,
     numeric_edit_steps,
 )
-from .base import (
-    Measure,
+from .base import Measure, random_arrays
+from .features import Convolutions, FeatureMap
+from .objects import (
     Objects,
     RefusedObject,
     TimesFirst,
     as_numbers,
     as_stack,
     contains,
-    random_arrays,
     unframed,
     unusable,
 )
-from .features import Convolutions, FeatureMap
 
 LANES = 64
 """Fewer lanes would be unrolled into scalar code; more would usually exceed the L2 cache."""

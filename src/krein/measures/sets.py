@@ -11,16 +11,8 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from ..core.shapes import Array
-from .base import (
-    Measure,
-    Objects,
-    RefusedObject,
-    as_numbers,
-    contains,
-    random_arrays,
-    unframed,
-    unusable,
-)
+from .base import Measure, random_arrays
+from .objects import Objects, RefusedObject, as_numbers, contains, unframed, unusable
 
 _DISTANCES = 2**20
 """Number of distances between points kept at a time: 8 MB."""

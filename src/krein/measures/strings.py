@@ -9,8 +9,9 @@ import numpy as np
 from rapidfuzz import distance, process
 
 from ..core.shapes import Array
-from .alignments import SideBySide, edited, in_words
-from .base import Measure, Objects, as_list, random_strings
+from .alignments import SideBySide, as_words, edited
+from .base import Measure, random_strings
+from .objects import Objects, as_list
 
 MOST_CELLS = 25_000_000
 """Maximum number of letter pairs of two strings whose edits are shown."""
@@ -37,7 +38,7 @@ class _Strings(Measure):
     def side_by_side(self, a: Any, b: Any) -> SideBySide:
         """Return the letters in columns, aligned with the fewest edits."""
         if len(a) * len(b) > MOST_CELLS:
-            return in_words(a, b)
+            return as_words(a, b)
         return edited(a, b, self.edits.opcodes(a, b))
 
     def _cdist(self, A: Objects, B: Objects, scorer: Any, **options: Any) -> Array:

@@ -27,7 +27,8 @@ from scipy.sparse.csgraph import connected_components
 from ..core.shapes import Array, Indices
 from ..wording import measure_parameter
 from .alignments import ALIKE, GAP, OTHER, SAME, Letters, SideBySide
-from .base import Measure, Objects, Readable, RefusedObject, excerpt
+from .base import Measure
+from .objects import Objects, Readable, RefusedObject, excerpt
 from .receptors import (
     CHAINS,
     ORGANISMS,

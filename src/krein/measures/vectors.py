@@ -9,7 +9,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from ..core.shapes import Array
-from .base import Measure, Objects, RefusedObject, as_stack, contains, unframed, unusable
+from .base import Measure
+from .objects import Objects, RefusedObject, as_stack, contains, unframed, unusable
 
 _ROWS = 2**14  # checked together, so that checking a memory map needs little memory
 

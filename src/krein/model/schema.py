@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 from ..core.shapes import LOCAL, Within
 from ..core.space import Signature
 from ..measures import Combined, Measure, available, get_measure
-from ..measures.base import measure_class
 from ..measures.combined import Records
 from ..measures.precomputed import PrecomputedColumns
+from ..measures.registry import measure_class
 
 OPTIONAL = "optional"
 """Metadata of an attribute that not every model has."""

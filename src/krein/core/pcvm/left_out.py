@@ -39,9 +39,9 @@ import numpy as np
 from scipy.linalg import LinAlgError, block_diag, cholesky, eigh, qr, solve_triangular
 
 from ..moments import weights_of
-from ..shapes import Array, Indices, Mask
+from ..shapes import Array, Codes, Indices, Mask
 from .mode import GammaPrior, Link, PCVMFit, fit_pcvm, hessian, softmax, softmax_root
-from .rows import Block, Labels, Rows
+from .rows import Block, Rows
 
 HIGH_LEVERAGE = 0.5
 """Above this leverage, the step uses the prior's secant to zero, EM's α, instead of its second
@@ -313,7 +313,7 @@ def compare(rows: Rows, one: Candidate, other: Candidate) -> tuple[float, float]
 
 
 def choose_scale(
-    rows: Rows, basis_classes: Labels, Q: Array | None = None
+    rows: Rows, basis_classes: Codes, Q: Array | None = None
 ) -> tuple[GammaPrior, PCVMFit, list[tuple[float, float]]]:
     """Return the prior whose scale, in tenfold steps of b, has the least leave-one-out loss.
 
@@ -360,7 +360,7 @@ COUPLED_PER_ROW = 8
 """The threshold rises if the mean number of classes coupled per row exceeds this."""
 
 
-def coupled_classes(P: Array, y: Labels) -> Mask:
+def coupled_classes(P: Array, y: Codes) -> Mask:
     """Return which classes (n, C) are coupled in each row: its own class and the likely ones.
 
     Examples
@@ -378,7 +378,7 @@ def coupled_classes(P: Array, y: Labels) -> Mask:
     return coupled
 
 
-def coupled_left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit) -> Array:
+def coupled_left_out(F: Array, y: Codes, s: Array, each: Array, fit: PCVMFit) -> Array:
     """Return the left-out scores (n, C) of each row.
 
     Parameters
@@ -418,7 +418,7 @@ def coupled_left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit) -
     return left
 
 
-def _parts(rows: Labels, on: Mask) -> list[Labels]:
+def _parts(rows: Indices, on: Mask) -> list[Indices]:
     """Return the rows in parts whose couplings, n numbers each, take at most PART_BYTES."""
     places = np.cumsum(8 * len(on) * (on[rows].sum(axis=1) + 1)) // PART_BYTES
     return [part for part in np.split(rows, np.flatnonzero(np.diff(places)) + 1) if len(part)]
@@ -462,7 +462,7 @@ class _Coupled:
             return None
 
     def without(
-        self, rows: Labels, Z: Array, P: Array, on: Mask, y: Labels, s: Array
+        self, rows: Indices, Z: Array, P: Array, on: Mask, y: Codes, s: Array
     ) -> tuple[Array, Array]:
         """Return the left-out scores of these rows, and their leverage."""
         N, n = len(Z), len(rows)
@@ -516,7 +516,7 @@ def rows_to_ask(n_basis: int) -> int:
 
 def left_out_scores(
     rows: Rows,
-    problems: Sequence[tuple[Labels, Labels, int]],
+    problems: Sequence[tuple[Indices, Codes, int]],
     fits: Sequence[PCVMFit],
     some: Indices,
     *,
@@ -557,7 +557,7 @@ def left_out_scores(
 
 
 def _left_out(
-    F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit, size: int, coupled: bool
+    F: Array, y: Codes, s: Array, each: Array, fit: PCVMFit, size: int, coupled: bool
 ) -> Array:
     """Return the left-out scores of rows; `each` is the weight that a row represents."""
     n, unknowns = len(y), (F.shape[1] + 1) * fit.weights.shape[1]

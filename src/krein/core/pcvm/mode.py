@@ -25,8 +25,8 @@ import scipy  # scipy.optimize loads on first use; predictions never need it
 from scipy.linalg import cho_factor, cho_solve, cholesky, eigh
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
-from ..shapes import Array, Indices, Mask
-from .rows import Block, Labels, Rows, column_statistics
+from ..shapes import Array, Codes, Indices, Mask
+from .rows import Block, Rows, column_statistics
 
 
 @dataclass(frozen=True)
@@ -106,29 +106,29 @@ class Probit:
             raise ValueError(f"the probit link is for two classes; got {n_classes}")
         return 1
 
-    def loss_residual(self, Z: Array, y: Labels, s: Array | float) -> tuple[float, Array]:
+    def loss_residual(self, Z: Array, y: Codes, s: Array | float) -> tuple[float, Array]:
         """Return −Σ s log Ψ(t z) and its gradient in the scores, −s t λ(t z). O(n)."""
         t = 2.0 * y - 1.0
         tz = t * Z[:, 0]
         return -float(np.sum(s * log_ndtr(tz))), (-s * t * hazard(tz))[:, None]
 
-    def hessian(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
+    def hessian(self, F: Array, Z: Array, y: Codes, s: Array | float) -> Array:
         """Return Σ s λ(λ + tz) (f, 1)(f, 1)ᵀ, (r+1) × (r+1): one product of n r² additions."""
         return _weighted_gram(F, np.sqrt(self.curvatures(Z, y, s)[:, 0]))
 
-    def class_hessian(self, F: Array, Z: Array, y: Labels, s: Array | float, c: int) -> Array:
+    def class_hessian(self, F: Array, Z: Array, y: Codes, s: Array | float, c: int) -> Array:
         """Return the Hessian of the only score."""
         return self.hessian(F, Z, y, s)
 
-    def curvature_root(self, Z: Array, y: Labels, s: Array | float) -> Array:
+    def curvature_root(self, Z: Array, y: Codes, s: Array | float) -> Array:
         """Return R (n, 1, 1), the square root of the second derivative of each row's loss."""
         return np.sqrt(self.curvatures(Z, y, s))[:, :, None]
 
-    def curvatures(self, Z: Array, y: Labels, s: Array | float) -> Array:
+    def curvatures(self, Z: Array, y: Codes, s: Array | float) -> Array:
         """Return the second derivative of each row's loss with respect to its score (n, 1)."""
         return (s * curvature((2.0 * y - 1.0) * Z[:, 0]))[:, None]
 
-    def losses(self, Z: Array, y: Labels) -> Array:
+    def losses(self, Z: Array, y: Codes) -> Array:
         """Return −log p(y | z) of each row."""
         return -log_ndtr((2.0 * y - 1.0) * Z[:, 0])
 
@@ -172,7 +172,7 @@ class Softmax:
         """Return the number of scores per row: one per class."""
         return n_classes
 
-    def loss_residual(self, Z: Array, y: Labels, s: Array | float) -> tuple[float, Array]:
+    def loss_residual(self, Z: Array, y: Codes, s: Array | float) -> tuple[float, Array]:
         """Return −Σ s log p(y | z) and its gradient in the scores, s (p − e_y). O(n C)."""
         rows = np.arange(len(Z))
         G = Z - Z.max(axis=1, keepdims=True)
@@ -185,7 +185,7 @@ class Softmax:
         G *= np.asarray(s)[..., None]
         return loss, G
 
-    def hessian(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
+    def hessian(self, F: Array, Z: Array, y: Codes, s: Array | float) -> Array:
         """Return Σ s (diag p − p pᵀ) ⊗ (f, 1)(f, 1)ᵀ, classes outermost. O(n (r C)²)."""
         n, C = Z.shape
         width = F.shape[1] + 1
@@ -200,22 +200,22 @@ class Softmax:
             H[part, part] += D.T @ D
         return H
 
-    def class_hessian(self, F: Array, Z: Array, y: Labels, s: Array | float, c: int) -> Array:
+    def class_hessian(self, F: Array, Z: Array, y: Codes, s: Array | float, c: int) -> Array:
         """Return a diagonal block of the Hessian, Σ s p_c (1 − p_c) (f, 1)(f, 1)ᵀ, O(n r²)."""
         p = softmax(Z)[:, c]
         return _weighted_gram(F, np.sqrt(p * (1 - p) * s))
 
-    def curvature_root(self, Z: Array, y: Labels, s: Array | float) -> Array:
+    def curvature_root(self, Z: Array, y: Codes, s: Array | float) -> Array:
         """Return R (n, C, C) with R Rᵀ = s (diag p − p pᵀ). O(n C²)."""
         return softmax_root(softmax(Z), s)
 
-    def curvatures(self, Z: Array, y: Labels, s: Array | float) -> Array:
+    def curvatures(self, Z: Array, y: Codes, s: Array | float) -> Array:
         """Return the diagonal of each row's Hessian, s p_c (1 − p_c)."""
         P = softmax(Z)
         found: Array = (s * np.ones(len(Z)))[:, None] * P * (1 - P)
         return found
 
-    def losses(self, Z: Array, y: Labels) -> Array:
+    def losses(self, Z: Array, y: Codes) -> Array:
         """Return −log p(y | z) of each row."""
         Z = Z - Z.max(axis=1, keepdims=True)
         own = Z[np.arange(len(Z)), y]
@@ -386,7 +386,7 @@ BIAS_PRECISION = 1e-6
 all softmax scores without changing the likelihood."""
 
 
-def signs(basis_classes: Labels, link: Link, n_classes: int) -> Array:
+def signs(basis_classes: Codes, link: Link, n_classes: int) -> Array:
     """Return the sign of each weight (M, C): +1, −1, or 0 where it is free.
 
     With one score, it is the sign of the label. With one score per class, the weight for the basis
@@ -630,7 +630,7 @@ def _lbfgs(post: Posterior, x: Array, beta: Array, tol: float, max_iter: int) ->
 
 def fit_pcvm(
     rows: Rows,
-    basis_classes: Labels,
+    basis_classes: Codes,
     Q: Array | None = None,
     *,
     link: Link | None = None,

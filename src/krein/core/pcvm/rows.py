@@ -22,7 +22,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from ..moments import ordered_sum, weights_of
-from ..shapes import Array, Indices
+from ..shapes import Array, Codes, Indices
 
 BasisFunction = Literal["similarity", "-d²/2", "-d", "-√d"]
 
@@ -57,8 +57,6 @@ def basis_values(function: BasisFunction, values: Array, out: Array | None = Non
     return roots
 
 
-Labels = Indices  # class indices, or row numbers
-
 FEATURE_SIZES = (1e-145, 1e145)
 """Range of features whose squares, summed over many rows, neither overflow nor underflow."""
 
@@ -75,7 +73,7 @@ class Block:
     """
 
     F: Array
-    y: Labels
+    y: Codes
     s: Array | float
     drawn: Array | float = 1.0
 
@@ -84,7 +82,7 @@ class Block:
         """The weight of each row (n,)."""
         return self.s * np.ones(len(self.y))
 
-    def part(self, rows: Labels) -> Block:
+    def part(self, rows: Indices) -> Block:
         """Return some of its rows."""
         s, drawn = (v if np.ndim(v) == 0 else np.asarray(v)[rows] for v in (self.s, self.drawn))
         return Block(self.F[rows], self.y[rows], s, drawn)
@@ -128,7 +126,7 @@ class Rows:
     def __init__(
         self,
         F: Array,
-        y: Labels,
+        y: Codes,
         weight: Array | None = None,
         *,
         n_classes: int | None = None,
@@ -155,7 +153,7 @@ class Rows:
             s, drawn = (1.0 if v is None else v[part] for v in (self.weight, self.drawn))
             yield Block(self.F[part], self.y[part], s, drawn)
 
-    def thinned(self, n_rows: int, without: Labels | None = None) -> Rows:
+    def thinned(self, n_rows: int, without: Indices | None = None) -> Rows:
         """Return a sample of about `n_rows` rows, in proportion to class size.
 
         Each class keeps at least 50 rows, or all it has. The rows `without` are excluded first; the
@@ -179,7 +177,7 @@ class Rows:
         F, C = self.features(rows), self.n_classes
         return Rows(F, y[rows], weight, n_classes=C, drawn=drawn[rows])
 
-    def features(self, rows: Labels) -> Array:
+    def features(self, rows: Indices) -> Array:
         """Return the features of these rows, given in ascending order, in memory."""
         return self.F if len(rows) == len(self.F) else self.F[rows]
 
@@ -189,7 +187,7 @@ class Rows:
         total: list[Array] = ordered_sum(parts, add_sums)
         return tuple(total)
 
-    def recoded(self, recode: Labels, n_classes: int) -> Self:
+    def recoded(self, recode: Codes, n_classes: int) -> Self:
         """Return the rows of the problem in which class c is class recode[c]; nothing is copied."""
         found = copy(self)
         found.y, found.n_classes = recode[self.y], n_classes

@@ -46,7 +46,7 @@ from .left_out import (
 )
 from .mode import GammaPrior, PCVMFit, Solver, fit_pcvm
 from .published import fit_published_models
-from .rows import BasisFunction, Labels, Rows, basis_values
+from .rows import BasisFunction, Rows, basis_values
 
 CHOICE_ROWS = 5_000
 """The choice uses about this many objects; more with more than a thousand basis objects."""
@@ -62,13 +62,13 @@ STANDARD_ERRORS = 2.0
 
 POWERS: tuple[BasisFunction, ...] = ("-d²/2", "-d", "-√d")
 
-Problem = tuple[Labels, Codes, int]
+Problem = tuple[Indices, Codes, int]
 """A problem: the new codes of the classes, the classes of the basis objects, the class count."""
 
 
 def choose_function(
     raw: Rows,
-    landmarks: Labels,
+    landmarks: Indices,
     problems: Sequence[Problem],
     *,
     otherwise: BasisFunction = POWERS[0],
@@ -230,7 +230,7 @@ def removal_order(x: Array, S: Array) -> list[int]:
 
 def prune_pcvm(
     rows: Rows,
-    basis_classes: Labels,
+    basis_classes: Codes,
     Q: Array | None,
     fit: PCVMFit,
     *,
@@ -307,7 +307,7 @@ class PCVMFamily:
         return [(recode, recode[landmark_classes], 2) for recode in alone]
 
     def choose_function(
-        self, space: LandmarkSpace, raw: Rows, landmarks: Labels, landmark_classes: Codes
+        self, space: LandmarkSpace, raw: Rows, landmarks: Indices, landmark_classes: Codes
     ) -> BasisFunction:
         """Return the basis function for these landmarks, chosen on a subset if there are many.
 
@@ -392,7 +392,7 @@ class PCVMFamily:
         return n_objects // (2 if n_objects <= FOLDED_OBJECTS else ROWS_PER_CANDIDATE)
 
     def left_out(
-        self, space: LandmarkSpace, values: Array, codes: Codes, landmarks: Labels
+        self, space: LandmarkSpace, values: Array, codes: Codes, landmarks: Indices
     ) -> tuple[Array, Indices, PCVMFamily]:
         """Return the left-out scores of some objects.
 
@@ -526,7 +526,7 @@ def fit_basis(space: LandmarkSpace, basis: Indices, values: Rows, family: PCVMFa
     F = Rows(B, codes, weights).under("similarity")
     fits, scales = family.solve(F, Q, codes[basis])
     W, b = joined_weights(fits, F.mean, Q)
-    places, dual = np.arange(len(space.landmark_values)), space.basis.T @ (Q @ W)
+    places, dual = np.arange(len(space.landmark_values)), space.T @ (Q @ W)
     return PCVMModel.of(places, basis[_carrying(W)], "similarity", dual, b, fits, scales)
 
 
@@ -542,13 +542,13 @@ def fit_as_published(
 
     The dense version is used if every object is a landmark, otherwise the Nyström version.
     """
-    codes: Labels = values.y
+    codes: Codes = values.y
     C = space.similarities(values.features(np.arange(len(codes))))
     W = space.similarities(space.landmark_values)
     dense = len(W) == len(codes)
     W1, how = None if dense else W, {"one_against_rest": one_against_rest, "exact": exact}
     found = fit_published_models(C, W1, codes, n_classes, rng, **how)
-    T, J = space.basis.T, space.signs
+    T, J = space.T, space.signs
     fits, w = found.fits, found.weights
     # K̃ w = C W⁺ Cᵀ w, from the landmarks alone
     dual = w if dense else T @ (J[:, None] * (T.T @ (C.T @ w)))
