@@ -1,5 +1,7 @@
 """Promises of the documentation, on sets small enough for a test; the audit is a benchmark."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -53,3 +55,15 @@ def test_the_number_of_held_out_objects_counts_groups():
     clf = KreinClassifier("manhattan").fit(X, y)
     assert clf.n_held_out_ == 120
     assert clf.fit(X, y, groups=np.arange(120) // 4).n_held_out_ == 30
+
+
+@pytest.mark.parametrize("n", [40, 60])
+def test_a_fit_to_few_objects_warns(n):
+    X, y = np.random.default_rng(0).normal(size=(n, 2)), np.arange(n) % 2
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clf = KreinClassifier("euclidean").fit(X, y)
+    assert clf.n_held_out_ == n
+    told = [one for one in caught if "could be held out" in str(one.message)]
+    assert len(told) == (n < 50)
+    assert all(one.filename == __file__ for one in told)

@@ -397,6 +397,7 @@ def _check_contents(tree: dict[str, Any]) -> None:
     for part, name, hint in (
         ("fitted", "n_samples_seen_", shown),
         ("fitted", "comparisons_to_fit_", shown),
+        ("fitted", "class_count_", Annotated[Array, "C"] | None),
         ("fitted", "signature_", Signature | None),
         ("params", "calibrate", bool | None),
     ):
@@ -458,11 +459,10 @@ def _known_objects(model: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _class_sizes(fitted: dict[str, Any], model: dict[str, Any]) -> list[float] | None:
-    """Return the number of objects per class, if the model keeps the moments of a stream, or all of
-    its training objects."""
-    stream, known = fitted.get("stream_"), _known_objects(model)
-    if stream is not None:
-        sizes = stream["fields"]["moments"]["fields"]["weights"]
+    """Return the number of objects per class, if the model knows it, or all training objects."""
+    known = _known_objects(model)
+    if "class_count_" in fitted:
+        sizes = np.asarray(fitted["class_count_"])
     elif known is not None:
         kept = known["codes"], model["landmarks"]["fields"]["codes"]
         sizes = np.bincount(np.concatenate(kept), minlength=len(model["classes"]))

@@ -277,7 +277,7 @@ def _add(
         best = least_loss(choices)
         family, _ = choices[best]
     space, moments = spaces[best], passed.moments[best]
-    self.stream_ = passed
+    self.stream_, self.class_count_ = passed, moments.weights
     head, temperature, reference = self._head(family, space, moments), 1.0, None
     if self.calibrate:
         if groups is None:
@@ -466,6 +466,8 @@ class IKFD(Classifier):
         Its non-zero eigenvalues with their signs, largest magnitude first.
     shrinkage_ : float or array (C,)
         The amount of shrinkage used; one per class with `multiclass="ovr"`.
+    class_count_ : array (C,)
+        Number of training objects of each class: the sum of their weights.
     target_ : str or list of str
         What the covariance was shrunk towards: "similarities" (the identity in similarities to
         the landmarks), "identity" (the identity in landmark coordinates), "landmarks" (the
@@ -497,6 +499,7 @@ class IKFD(Classifier):
     array(['en', 'de'], dtype='<U2')
     """
 
+    class_count_: Annotated[Array, "C", NON_NEGATIVE]
     stream_: Annotated[Stream, LOCAL] | None
     target_: Target | Annotated[list[Target], "C"]
     shrinkage_: Annotated[float, SHARE] | Annotated[Array, "C", SHARE]
@@ -673,6 +676,8 @@ class IKQD(Classifier):
     temperature_ : float
         Factor on the scores before they become probabilities (an inverse temperature); 1 unless
         `calibrate=True`.
+    class_count_ : array (C,)
+        Number of training objects of each class: the sum of their weights.
     target_ : str or list of str
         What the covariance was shrunk towards.
     power_ : float or None
@@ -694,6 +699,7 @@ class IKQD(Classifier):
     array(['narrow', 'wide'], dtype='<U6')
     """
 
+    class_count_: Annotated[Array, "C", NON_NEGATIVE]
     stream_: Annotated[Stream, LOCAL] | None
     target_: Target | Annotated[list[Target], "C"]
 

@@ -7,6 +7,7 @@ an object needs no further look.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Self
@@ -58,6 +59,9 @@ from .secondlook import (
     compared_with_random,
     look_at_held_out,
 )
+
+FEW_HELD_OUT = 50
+"""With fewer held-out objects, probabilities, label sets and lists are only rough."""
 
 
 class KreinClassifier(Classifier):
@@ -153,7 +157,7 @@ class KreinClassifier(Classifier):
         `log_loss` of a model that stops after it). None if no object could be held out.
     n_held_out_ : int
         Number of training objects, or groups of them, that were held out to calibrate the answers.
-        With fewer than 50, probabilities, label sets and lists are only rough.
+        With fewer than 50, probabilities, label sets and lists are only rough, and `fit` warns.
     n_copies_ : int
         Number of training objects that are copies of others with the same label. Copies are held
         out together, and count as one held-out object.
@@ -255,6 +259,7 @@ class KreinClassifier(Classifier):
             found = self._survey(data)
             if isinstance(data, Memory) and isinstance(data.objects, GraphRows):
                 self._fit_graph(data, groups)
+                self._warn_if_few()
                 return self
             keys, codes = data.contents()
             copies, C = first_equal(keys), len(found.classes)
@@ -286,6 +291,7 @@ class KreinClassifier(Classifier):
                 self._learn(data, run, choice, values, priors, left_out)
             finally:
                 kept.close()
+        self._warn_if_few()
         return self
 
     @property
@@ -473,7 +479,19 @@ class KreinClassifier(Classifier):
                 classes,
                 score,
             )
+        self._warn_if_few()
         return self
+
+    def _warn_if_few(self) -> None:
+        """Warn if too few objects could be held out to calibrate the answers."""
+        n = self.n_held_out_
+        if n < FEW_HELD_OUT:
+            warnings.warn(
+                f"only {n} objects, or groups of them, could be held out: probabilities, label "
+                f"sets and lists are rough with fewer than {FEW_HELD_OUT}; label more objects",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _fit_graph(self, data: Memory, groups: Any) -> None:
         """Learn from a graph of neighbours, in which nothing remains to be compared."""
