@@ -393,7 +393,7 @@ def test_objects_of_one_size_are_ranked_as_if_they_had_none():
 @pytest.mark.parametrize("dependence", [0.0, 0.9])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_novelty_is_uniform_whatever_its_parts_depend_on(dependence, weighted):
-    """The harmonic mean is ranked among held-out objects, so it stays a valid p-value."""
+    """Both parts together are ranked among held-out objects, so the result is a valid p-value."""
     rng = np.random.default_rng(0)
     found = []
     for _ in range(800):

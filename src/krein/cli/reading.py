@@ -256,7 +256,7 @@ def describe_single(alone: Sequence[str], counts: Mapping[str, int]) -> str:
     would leave little.
 
     >>> describe_single(["a;x", "a;y"], {"a;x": 1, "a;y": 1, "a;z": 7})
-    "2 of 3 classes have only one object, which counts for the ranks above it"
+    '2 of 3 classes have only one object, which counts for the ranks above it'
     """
     verb = "has" if len(alone) == 1 else "have"
     found = f"{len(alone):,} of {len(counts):,} classes {verb} only one object"

@@ -531,9 +531,10 @@ class Reference:
     *Novelty* asks whether an object is farther from the known objects than they are from each
     other, or fits no class as well as they do: an object of a new class may lie between known ones.
     Both have a p-value, the second from the log-odds of the predicted label. Their harmonic mean
-    (Wilson 2019) is ranked among those of held-out objects, so that the result is a valid p-value
-    although both depend on each other. Unlike Fisher's product, it is small if either of them is:
-    an object that is remote from everything is novel even if the models are certain. The reference
+    (Wilson 2019), in which the second counts half, is ranked among those of held-out objects, so
+    that the result is a valid p-value although both depend on each other. Unlike Fisher's product,
+    it is small if either of them is: an object that is remote from everything is novel even if the
+    models are certain. The reference
     consists of the held-out objects with the same *predicted* label. New objects have a predicted
     label too, so the p-values are valid for every label that has its own reference.
 
@@ -739,12 +740,14 @@ class Reference:
 
 
 def _combined(parts: tuple[tuple[Array, Array, Array], ...], w: Array) -> Array:
-    """Return the p-values (q,) of harmonic means among those of n held-out objects. O(n·q).
+    """Return the p-values (q,) of 1/far + ½/unfit among the same of n held-out objects. O(n·q).
 
     Each part consists of the scores of held-out objects (n,) and of new ones (q,), and the p-values
     of the latter. A held-out object is ranked among all others and the new one, as the new one is:
     else, an object that is the most unusual in either part would rank first, and the smallest
-    p-values would be twice as frequent as they should.
+    p-values would be twice as frequent as they should. With half the weight, the object that fits
+    the classes least ranks behind the one that is farthest from all known objects, whose p-value
+    is always the smallest possible.
     """
     total, n, q = w.sum() + 1.0, len(w), len(parts[0][1])
     own = []  # 1/p of each held-out object, if the new one is less unusual, and if it is not
@@ -755,11 +758,12 @@ def _combined(parts: tuple[tuple[Array, Array, Array], ...], w: Array) -> Array:
     for start in range(0, q, size):
         some = slice(start, start + size)
         both, asked = np.zeros((len(parts[0][1][some]), n)), np.zeros(len(parts[0][1][some]))
-        for (known, new, p), (without, with_new) in zip(parts, own, strict=True):
-            both += np.where(new[some, None] >= known, with_new, without)
-            asked += 1 / p[some]
+        for (known, new, p), (without, with_new), share in zip(parts, own, (1.0, 0.5), strict=True):
+            both += share * np.where(new[some, None] >= known, with_new, without)
+            asked += share / p[some]
         ahead = both >= asked[:, None] * (1 - ROUNDING)
-        found[some] = (1.0 + ahead @ w) / total
+        # not a product, whose rounding depends on how many objects are asked together
+        found[some] = (1.0 + np.where(ahead, w, 0.0).sum(axis=1)) / total
     return found
 
 

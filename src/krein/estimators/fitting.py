@@ -340,12 +340,11 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         An object is novel if nothing is near, or if no class fits. The distance is the mean to the
         three nearest of all objects that it is compared with, ranked among those of held-out
         training objects with the same predicted label and, for `KreinClassifier`, of similar size.
-        The log-odds of the label are ranked likewise, and the harmonic mean of both ranks is ranked
-        once more. Among objects from the same source as the
-        training objects, at most a share t has a p-value of t or less. An object of another kind,
-        such as DNA for a model of proteins, gets 0
-        (`ForeignObjectWarning`). `KreinClassifier` gives every object a second look, which costs up
-        to `neighbours` additional comparisons; other classifiers need `calibrate=True`.
+        The log-odds of the label are ranked likewise, and a harmonic mean of both ranks is ranked
+        once more. Among objects from the same source as the training objects, at most a share t has
+        a p-value of t or less. An object of another kind, such as DNA for a model of proteins, gets
+        0 (`ForeignObjectWarning`). `KreinClassifier` gives every object a second look, which costs
+        up to `neighbours` additional comparisons; other classifiers need `calibrate=True`.
 
         Examples
         --------
