@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
+from functools import lru_cache
 from itertools import chain, islice
 from multiprocessing import parent_process
 from os import PathLike
@@ -34,7 +35,8 @@ AHEAD = 2
 """Number of blocks, beyond one per worker, that may be started or finished; this bounds memory."""
 
 _here = threading.local()
-_starting, _one_at_a_time = threading.Lock(), threading.Lock()
+_starting, _one_at_a_time, _limiting = threading.Lock(), threading.Lock(), threading.Lock()
+_limits: list[Any] = []  # the limit of BLAS threads in force, once for each caller inside
 
 
 def processors() -> int:
@@ -57,36 +59,26 @@ def count_workers(n_jobs: int | None, *, default_all: bool) -> int:
     return int(n_jobs) if n_jobs > 0 else max(1, processors() + 1 + int(n_jobs))
 
 
-class _BlasLimit:
-    """Limits BLAS to one thread while any caller is inside, in whatever order they leave."""
+@lru_cache(1)
+def _blas_libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.inside = 0
-        self.limits: Any = None
-        self.libraries: Any = None
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        with self.lock:
-            if self.inside == 0:
-                if self.libraries is None:  # finding them takes milliseconds
-                    from threadpoolctl import ThreadpoolController
-
-                    self.libraries = ThreadpoolController()
-                self.limits = self.libraries.limit(limits=1, user_api="blas")
-            self.inside += 1
-        try:
-            yield
-        finally:
-            with self.lock:
-                self.inside -= 1
-                if self.inside == 0:
-                    self.limits.restore_original_limits()
-                    self.limits = None
+    return ThreadpoolController()  # finding them takes milliseconds
 
 
-limit_blas_threads = _BlasLimit()
+@contextmanager
+def limit_blas_threads() -> Iterator[None]:
+    """Limit BLAS to one thread while any caller is inside, in whatever order they leave."""
+    with _limiting:
+        limit = _limits[0] if _limits else _blas_libraries().limit(limits=1, user_api="blas")
+        _limits.append(limit)
+    try:
+        yield
+    finally:
+        with _limiting:
+            _limits.pop()
+            if not _limits:
+                limit.restore_original_limits()
 
 
 def in_order(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..compare.pairs import processors
 from .dataset import (
     Chunk,
-    ForeignObjects,
+    ForeignObjectWarning,
     ObjectError,
     ObjectProfile,
     Predict,
@@ -553,12 +553,12 @@ def predict_partition(
     )
     if len(chunk) == 0:
         return empty
-    foreign = ForeignObjects(profile)
-    foreign.add(chunk)
-    if warning := foreign.warning():
+    foreign = ForeignObjectWarning({}, {})
+    foreign.add(chunk, profile)
+    if foreign.rows:
         from distributed import warn
 
-        warn(warning)
+        warn(foreign)
     try:
         return function(chunk)
     except ObjectError:

@@ -62,6 +62,10 @@ NAMED = 5
 """Number of objects that are named in a warning."""
 
 
+LISTED = 10_000
+"""Maximum number of rows listed per reason: a file may contain more objects than fit in memory."""
+
+
 class ForeignObjectWarning(UserWarning):
     """New objects look unlike those that the model was fitted to, and were not compared with them.
 
@@ -88,6 +92,16 @@ class ForeignObjectWarning(UserWarning):
     def __init__(self, rows: dict[str, list[int]], named: dict[str, tuple[list[str], int]]) -> None:
         self.rows, self.named = rows, named
         super().__init__(rows, named)  # so that it can be sent to other processes
+
+    def add(self, chunk: Chunk, profile: ObjectProfile | None) -> None:
+        """Add the objects of one more chunk that are unlike the training objects, by reason."""
+        foreign = {} if profile is None else profile.foreign(chunk.objects)
+        for reason, places in foreign.items():
+            rows = self.rows.setdefault(reason, [])
+            rows += [chunk.start + i for i in places[: LISTED - len(rows)]]
+            names, n = self.named.get(reason, ([], 0))
+            more = [chunk.where(i) for i in places[: NAMED - len(names)]]
+            self.named[reason] = (names + more, n + len(places))
 
     def __str__(self) -> str:
         return describe_foreign(self.named)
@@ -831,33 +845,6 @@ def codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
             raise ValueError(f"label {label!r} is not among the classes {classes.tolist()}")
         codes[i : i + _LABELS] = found
     return codes
-
-
-LISTED = 10_000
-"""Maximum number of rows listed per reason: a file may contain more objects than fit in memory."""
-
-
-class ForeignObjects:
-    """Collects objects unlike the training objects from consecutive chunks, for one warning."""
-
-    def __init__(self, profile: ObjectProfile | None) -> None:
-        self.profile = profile
-        self.rows: dict[str, list[int]] = {}
-        self.named: dict[str, tuple[list[str], int]] = {}
-
-    def add(self, chunk: Chunk) -> None:
-        """Add those of a chunk, by reason."""
-        foreign = {} if self.profile is None else self.profile.foreign(chunk.objects)
-        for reason, places in foreign.items():
-            rows = self.rows.setdefault(reason, [])
-            rows += [chunk.start + i for i in places[: LISTED - len(rows)]]
-            names, n = self.named.get(reason, ([], 0))
-            more = [chunk.where(i) for i in places[: NAMED - len(names)]]
-            self.named[reason] = (names + more, n + len(places))
-
-    def warning(self) -> ForeignObjectWarning | None:
-        """Return the warning about all of them, if there are any."""
-        return ForeignObjectWarning(self.rows, self.named) if self.rows else None
 
 
 @dataclass(eq=False, kw_only=True)

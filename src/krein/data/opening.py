@@ -29,7 +29,7 @@ from .dataset import (
     Chunk,
     Dataset,
     FeatureBlock,
-    ForeignObjects,
+    ForeignObjectWarning,
     Local,
     ObjectProfile,
     Predict,
@@ -261,7 +261,7 @@ def map_objects(
     if is_dask(X):
         return map_lazily(_in_columns(X, measure), function, shape, dtype, profile)
     workers = count_workers(n_jobs, default_all=measure.releases_gil)
-    foreign = ForeignObjects(profile)
+    foreign = ForeignObjectWarning({}, {})
     if _mapped(X, measure):
         chunks = MappedFile(X, measure=measure).chunks(IN_MEMORY_OBJECTS)
     elif in_memory(X, measure):
@@ -272,22 +272,23 @@ def map_objects(
         def answer(chunk: Chunk) -> tuple[Chunk, NDArray[Any]]:
             return chunk, np.concatenate([function(block) for block in chunk.blocks(block_rows)])
 
-        return _one_by_one(in_order(answer, chunks, workers), foreign)
+        return _one_by_one(in_order(answer, chunks, workers), profile)
     found: list[NDArray[Any]] = []
     for chunk in chunks:
-        foreign.add(chunk)
+        foreign.add(chunk, profile)
         found += in_order(function, chunk.blocks(block_rows), workers)
-    if warning := foreign.warning():
-        warnings.warn(warning, stacklevel=_STACK)
+    if foreign.rows:
+        warnings.warn(foreign, stacklevel=_STACK)
     return np.concatenate(found)
 
 
 def _one_by_one(
-    answered: Iterator[tuple[Chunk, NDArray[Any]]], foreign: ForeignObjects
+    answered: Iterator[tuple[Chunk, NDArray[Any]]], profile: ObjectProfile | None
 ) -> Iterator[NDArray[Any]]:
     """Yield the results of each chunk of a file, and warn after the last one."""
+    foreign = ForeignObjectWarning({}, {})
     for chunk, found in answered:
-        foreign.add(chunk)
+        foreign.add(chunk, profile)
         yield found
-    if warning := foreign.warning():
-        warnings.warn(warning, stacklevel=2)
+    if foreign.rows:
+        warnings.warn(foreign, stacklevel=2)
