@@ -164,9 +164,18 @@ def plain_backslashes(app, context, lines):
     lines[:] = [line.replace("\\", "\\\\") for line in lines]
 
 
+def only_named_arguments(app, ctx, lines):
+    """Leave out the argument without a name, which only catches further files for an error."""
+    while ".. option:: " in lines:
+        start = lines.index(".. option:: ")
+        stop = next((i for i in range(start + 1, len(lines)) if lines[i][:2] == ".."), len(lines))
+        del lines[start:stop]
+
+
 def setup(app):
     """Called by Sphinx."""
     app.connect("autodoc-process-docstring", plain_marks, priority=900)  # after numpydoc
     app.connect("sphinx-click-process-description", shown_commands)
     app.connect("sphinx-click-process-options", plain_backslashes)
+    app.connect("sphinx-click-process-arguments", only_named_arguments)
     app.connect("autodoc-skip-member", skip_inherited)
