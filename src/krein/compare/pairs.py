@@ -129,7 +129,9 @@ def in_process(function: Callable[..., Result], *arguments: Any, workers: int) -
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
     with _starting:
-        future = get_reusable_executor(max_workers=workers).submit(function, *arguments)
+        # as long as joblib keeps them: a process that ends just when a task arrives can lose it
+        executor = get_reusable_executor(max_workers=workers, timeout=300)
+        future = executor.submit(function, *arguments)
     try:
         return future.result()
     except BrokenProcessPool as error:
