@@ -501,7 +501,7 @@ class RankPool:
         return cls(separator, np.asarray(sizes, dtype=float), tuple(looks), np.sort(scores, axis=1))
 
     def check(self, n_ranks: int, n_terms: Sequence[int]) -> None:
-        """Raise an error if there are not so many ranks, or terms of each look."""
+        """Raise an error if there are not this many ranks, or terms of each look."""
         shapes = [(look.weights.shape, look.known.shape) for look in self.looks]
         expected = [((n_ranks, n), (n_ranks, 4)) for n in n_terms]
         if shapes != expected or len(self.scores) != n_ranks:
