@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks_page import write
 from sphinx.application import Sphinx
 
-PAGES = ("first", "sequences", "receptors", "series", "python", "service")
+PAGES = ("first", "sequences", "hits", "receptors", "series", "python", "clusters", "service")
 LANGUAGES = {"python": "", "sh": "%%bash\n"}
 
 Cell = dict[str, Any]

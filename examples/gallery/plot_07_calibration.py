@@ -3,7 +3,7 @@ Well-calibrated probabilities
 =============================
 
 Of a hundred predictions made with probability 0.8, eighty should be right. A discriminant that
-assumes Gaussian classes claims too much, and PCVM claims too little if there are few objects.
+assumes Gaussian classes is overconfident, and PCVM is underconfident if there are few objects.
 ``calibrate=True`` checks how often the model is right about held-out objects, and scales all scores
 by one factor. It needs no further comparisons and changes no label. With the default,
 ``shrinkage="auto"``, IKFD and IKQD are already well calibrated.

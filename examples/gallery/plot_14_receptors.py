@@ -3,8 +3,9 @@ A list of receptors with few errors
 ===================================
 
 Which T-cell receptors bind a known epitope? A common answer is a radius: a receptor gets the label
-of its nearest neighbour if that is close enough by TCRdist. Nobody knows which radius leads to how
-many errors. `select` returns a list with at most the share of errors that you allow.
+of its nearest neighbour if that is close enough by TCRdist. But it is not known in advance how many
+errors a radius leads to. `select` returns a list with at most the share of errors that you allow,
+in expectation.
 """
 
 import matplotlib.pyplot as plt

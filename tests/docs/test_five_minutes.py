@@ -24,7 +24,10 @@ def test_commands_print_what_the_page_shows(tmp_path, name):
         assert words(output) == words(shown), code
 
 
-@pytest.mark.parametrize("name", ["first", "python", "receptors", "sequences", "series", "service"])
+@pytest.mark.parametrize(
+    "name",
+    ["clusters", "first", "hits", "python", "receptors", "sequences", "series", "service"],
+)
 def test_a_notebook_has_the_code_and_output_of_its_page(name, monkeypatch):
     monkeypatch.setattr(sys, "path", [str(ROOT / "docs" / "_ext"), *sys.path])
     from notebooks import PAGES, notebook

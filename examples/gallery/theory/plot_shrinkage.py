@@ -8,7 +8,7 @@ zero by chance, and dividing by them amplifies noise. Accuracy collapses exactly
 where every object is a landmark. Shrinking the scatter towards a multiple of the identity, by an
 amount given in closed form (OAS), prevents the collapse and leaves nothing to choose. The default,
 ``shrinkage="auto"``, goes further: it chooses the target, amount and scale of the shrinkage by the
-left-out log-loss.
+leave-one-out log-loss.
 """
 
 import matplotlib.pyplot as plt
