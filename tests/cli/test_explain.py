@@ -40,7 +40,7 @@ def test_a_page_with_alignments(world, run, tmp_path):
     assert text.count('<details class="near"') == 20
     assert "globin35" in text
     assert "Identity" in text
-    assert text.count("What the object itself says</h3>") == 10
+    assert text.count("The object's own features</h3>") == 10
     assert '<mark class="for s4">' in text
     assert "krein explain" in text
 

@@ -116,5 +116,5 @@ def test_names_that_occur_again_are_mentioned(genes, run, tmp_path):
     write_fasta(tmp_path / "new.fasta", [*new, new[0], new[0]])
     code, out, err = run("predict", model, tmp_path / "new.fasta")
     assert code == 0
-    assert f"2 names occur again, such as '{new[0][0]}'" in err
+    assert f"2 rows have the same name as an earlier one, such as '{new[0][0]}'" in err
     assert len(table(out)) == len(new) + 2

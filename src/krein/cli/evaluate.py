@@ -302,9 +302,10 @@ def _print_table(found: Any) -> None:
     out.print(table)
     out.print(
         Text(
-            f"comparisons: per prediction; {'accuracy: with its spread over the folds; ' * folds}"
-            f"calibration: expected calibration error; to fit: pairs compared; seconds: "
-            f"{'all folds, ' * folds}with the model's own pairs at the speed of this run",
+            "comparisons: per prediction; "
+            f"{'accuracy: ± standard deviation over the folds; ' * folds}"
+            "calibration: expected calibration error; to fit: pairs compared; seconds: "
+            f"{'for all folds, ' * folds}as if the model alone had compared its pairs",
             style="dim",
         )
     )

@@ -122,7 +122,7 @@ def command(
             hits.fit(data, estimator, output, groups, min_class_size, class_weight)
         return
     if groups is not None and model != "krein" and not settings["calibrate"]:
-        raise click.UsageError("--groups are held out together to calibrate: add --calibrate")
+        raise click.UsageError("--groups are held out together for calibration: add --calibrate")
     check_group_option(groups, data.data)
     source = open_input(data, skip_unreadable)
     start = time.perf_counter()

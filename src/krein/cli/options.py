@@ -90,8 +90,8 @@ hit_columns = click.option(
     "--columns",
     callback=split_names,
     metavar="NAMES",
-    help="Columns of a table of hits in their order, such as query,target,bits, if it is neither "
-    "BLAST's table of twelve columns nor has a header.",
+    help="Columns of a table of hits in their order, such as query,target,bits. Not needed if the "
+    "table has a header, or the twelve columns of BLAST.",
 )
 seed = click.option(
     "--seed", "random_state", type=click.IntRange(0, 2**32 - 1), default=0, help="Random seed."

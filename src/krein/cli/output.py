@@ -204,8 +204,8 @@ def writing(path: str | None) -> Iterator[IO[str]]:
 class Resumable:
     """A file of rows that is kept under a temporary name if the command is stopped.
 
-    Next to `FILE.part`, `FILE.part.json` tells what was asked for, and how many rows and bytes are
-    complete. The next run with `resume` and the same `asked` continues there.
+    Next to `FILE.part`, `FILE.part.json` records what was asked for, and how many rows and bytes
+    are complete. The next run with `resume` and the same `asked` continues there.
     """
 
     def __init__(self, path: str, asked: dict[str, Any], resume: bool) -> None:

@@ -85,8 +85,8 @@ def split_rank_names(
 @click.option(
     "--label-ranks",
     metavar="SIGN",
-    help="Separator of labels that are paths in a taxonomy, such as '/'. A model of krein fit "
-    "knows its ranks if the sign is ';', or ',' or '|' between names with prefixes.",
+    help="Separator of labels that are paths in a taxonomy, such as '/'. krein fit recognises ';' "
+    "by itself, and ',' or '|' between names with prefixes.",
 )
 @click.option(
     "--rank-names",
@@ -102,8 +102,9 @@ def split_rank_names(
     type=click.Choice(["auto", "plus", "both"]),
     default="auto",
     help="How DNA and RNA are read, if the model was not fitted with --both-strands. auto turns a "
-    "sequence around if its n-grams show that it is on the other strand, at no comparison; both "
-    "compares both strands, and plus none but the given one. The column strand tells the result.",
+    "sequence around if its n-grams show that it is on the other strand, without a comparison; "
+    "both compares both strands; plus compares only the given one. The column strand shows the "
+    "result.",
 )
 @options.novel_below
 @click.option(
@@ -208,15 +209,17 @@ def command(
 
     Each row contains the name, the label and its probability, the runner-up and its probability,
     and the status: known; ambiguous, if no label is probable enough or random objects are as near
-    to the known ones; novel, if the object is like
-    none of the classes (by the p-value in the column novelty), or of another kind and therefore not
-    compared, with the reason; or unreadable, with the reason. Models that cannot recognise novel
-    objects say ok instead of known. Only objects that are known or ok count as classified.
+    to the known ones; novel, if the object is like none of the classes (by the p-value in the
+    column novelty), or of another kind and therefore not compared, with the reason; or unreadable,
+    with the reason. Models that cannot recognise novel objects say ok instead of known. Only
+    objects that are known or ok count as classified.
+
     If labels are paths in a taxonomy, the answer is the deepest rank whose probability is at least
-    --ambiguous-below (rank_label, rank_probability, rank); the reason tells why it is not deeper,
-    and each rank has a probability and a novelty of its own. NEW is
-    read in chunks, so it may be larger than memory. Without NEW, or with -,
-    standard input is read, and rows are written as objects arrive.
+    --ambiguous-below (rank_label, rank_probability, rank); the reason says why it is not deeper,
+    and each rank has a probability and a novelty of its own.
+
+    NEW is read in chunks, so it may be larger than memory. Without NEW, or with -, standard input
+    is read, and rows are written as objects arrive.
 
     \b
       krein predict model.krein new.fasta -o labels.csv --ambiguous-below 0.9
@@ -700,7 +703,7 @@ class Counts:
         """Warn of repeated names and of objects that cannot be read; refuse if none can be."""
         if self.repeated:
             n, first = len(self.repeated), printable(repr(self.repeated[0]), 60)
-            warn(f"{n:,} names occur again, such as {first}: rows have equal names")
+            warn(f"{n:,} rows have the same name as an earlier one, such as {first}")
         unreadable, total = self.by_status[UNREADABLE], self.by_status.total()
         if unreadable == total:
             raise DataError(self.first_reason)

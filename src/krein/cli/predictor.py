@@ -45,7 +45,7 @@ ANSWER_BYTES = 2**26
 """Answers for sequences and strings are kept up to this size in total, for copies of them."""
 
 STRAND_OBJECTS = 1_000
-"""The strand of DNA is told from about this many known sequences."""
+"""The strand of DNA is determined from about this many known sequences."""
 
 PROTEIN_LETTERS, PROTEIN_SHARE = frozenset("EFILPQefilpq"), 0.1
 """Letters that no code of DNA uses; a sequence with this share of them is a protein."""
@@ -211,7 +211,7 @@ class Predictor:
         return list(given) or found
 
     def _strand_detector(self) -> Any:
-        """Return what tells the strand of DNA; None if it does not matter."""
+        """Return what detects the strand of DNA; None if it does not matter."""
         measure, given = self.model.measure, self.details.strand
         if getattr(measure, "both_strands", True) or not self._compares_dna:
             if given == "both":
@@ -286,7 +286,10 @@ class Predictor:
                 "--objects and --names are not for tables of hits: use --columns"
             )
         if second.names is None:
-            raise DataError("the model does not know the names of its objects")
+            raise DataError(
+                "hits name known objects, but the model contains no names: in Python, call its "
+                "name_objects and save it again"
+            )
         return QuerySource(
             path,
             second.names.tolist(),

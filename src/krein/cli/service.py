@@ -106,7 +106,8 @@ class Service:
     def _measured_rate(self, known: Any) -> tuple[float, int]:
         """Return the processor time per letter or number, and how many it was measured on.
 
-        The first call loads what is needed; with a fast measure, the second has a whole step.
+        The first call loads what is needed; the second is measured, on a whole step if the measure
+        is fast.
         """
         if self.accepts == "values":
             return 0.0, 0

@@ -57,8 +57,8 @@ LOCAL_HOSTS = frozenset(("127.0.0.1", "localhost", "[::1]"))
 site could point here (DNS rebinding)."""
 
 BODY_SECONDS, BODY_RATE = 3.0, 50_000
-"""The body of a request may take so many seconds, and one more for so many bytes: slower ones would
-keep others waiting at almost no cost."""
+"""The body of a request may take this many seconds, and one more for each so many bytes: a slower
+client would keep others waiting at almost no cost to itself."""
 
 
 def hosts_of(listening: socket.socket, host: str) -> frozenset[str] | None:
@@ -268,7 +268,9 @@ async def _read_body(request: Request, most: int) -> bytes:
     # a form on another site cannot send JSON, and a browser says where a request comes from
     from_browser = bool({"origin", "sec-fetch-site"} & set(request.headers))
     refusal = RequestError(
-        415, "send JSON, with the header Content-Type: application/json, or FASTA, not from a page"
+        415,
+        "send JSON, with the header Content-Type: application/json; "
+        "FASTA is not accepted from a web page",
     )
     if kind != "application/json" and from_browser:
         raise refusal

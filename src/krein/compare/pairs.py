@@ -340,8 +340,8 @@ class Pairs:
     otherwise (None: all processors, or one process). `cache` is a store of finished blocks; values
     read from it count as `reused`. `symmetrize` averages both directions of a measure that is not
     symmetric, at twice the comparisons. `evaluate` compares a block on another machine. Past
-    `until`, on the monotonic clock, `OutOfTime` is raised between two parts of a block. `psd` tells
-    whether the values are positive semi-definite, if the measure does not know.
+    `until`, on the monotonic clock, `OutOfTime` is raised between two parts of a block. `psd` says
+    whether the values are positive semi-definite, if the measure does not declare it.
 
     Examples
     --------

@@ -456,7 +456,7 @@ def in_order_of(X: Any, labels: Any, name: str) -> Any:
     """Return labels of pandas in the order of X, an index or a collection with one.
 
     Labels without an index are returned unchanged. If the indices differ by more than their order,
-    nobody knows which label belongs to which object.
+    it is unknown which label belongs to which object.
 
     Examples
     --------

@@ -6,7 +6,7 @@ subclasses keep the objects in memory, read them from files, or leave them on a 
 
 Foreign objects are of another kind than those that a model was fitted to, such as DNA for a model
 of proteins, or series on another length scale. They are not compared: a comparison may take long,
-and a label would mean nothing.
+and a label would be meaningless.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ def near_copies(
 
 
 def keep_together(copies: NearCopies, groups: str | None) -> str:
-    """Return the advice how to keep near-duplicates in one fold.
+    """Return advice on how to keep near-duplicates in one fold.
 
     Groups that are found by a search may miss some; a lower threshold joins more of them.
 

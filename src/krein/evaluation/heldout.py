@@ -1,4 +1,4 @@
-"""What held-out objects tell about a model.
+"""What held-out objects show about a model.
 
 For any model: the quality of its probabilities, as log-loss and calibration. For a model with two
 looks also the benefit of the second look, how well objects of an unknown class can be recognised,
@@ -395,7 +395,7 @@ def _means(folds: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
 
 
 class TwoLookResults:
-    """What a two-look model tells in addition to its probabilities, collected fold by fold."""
+    """The results of a model with a second look, besides its probabilities, fold by fold."""
 
     def __init__(self, store: PairStore, codes: Indices, seed: int) -> None:
         self.store, self.codes = store, codes

@@ -1,7 +1,8 @@
 """Cross-validation on a table of hits: nothing is compared, and all models see the same lists.
 
-The baselines answer as people do who have a table of hits: by the best one, with the share of held-
-out references of its score that it labels correctly, and by a vote.
+The baselines do what people do with a table of hits. One takes the label of the best hit; its
+probability is the share of held-out references that a best hit with such a score labels correctly.
+The other takes a vote.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ AXES = 30
 class BestHit:
     """The label of the best hit, with a probability from isotonic regression on held-out objects.
 
-    The other classes share the rest. Without a hit, class frequencies answer.
+    The other classes share the rest. Without a hit, the probabilities are the class frequencies.
     """
 
     title = "best hit, isotonic regression of its score"

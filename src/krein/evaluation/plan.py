@@ -37,7 +37,7 @@ class Plan:
     """N objects, and the fold in which each is held out.
 
     The first `n_scored` objects are held out while others of their class are in the training set.
-    Next come objects whose class is not: hierarchical labels allow to score them by rank. Objects
+    Next come objects whose class is not: if labels are paths, they are scored by rank. Objects
     that are never held out come last.
     """
 

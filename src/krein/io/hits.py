@@ -74,7 +74,7 @@ USUAL = {
 CANONICAL = {name: ours for ours, names in USUAL.items() for name in (ours, *names)}
 
 SCORES = ("bits", "identity", "evalue")
-"""Columns to score hits by, the first that a table has. They serve about equally well."""
+"""Columns to score hits by, the first that a table has. All work about equally well."""
 
 DISTANCES = ("distance", "dist", "rmsd", "mismatches", "mismatch", "mism", "gaps", "gapopen")
 """Columns of which a smaller value is better."""
@@ -392,7 +392,7 @@ class HitTable:
 
 
 NO_SCORE = (b"0", b"-1", b"0.0", b"*")
-"""What stands in a column of scores that a program does not compute."""
+"""What a column of scores contains if the program does not compute them."""
 
 
 def _rows(text: bytes, first: bool) -> tuple[bytes, list[bytes]]:
@@ -533,7 +533,7 @@ class BestHits:
 class Names:
     """Names and their numbers, in the order in which they come; unknown ones have the number −1.
 
-    `find` tells which names are known, by default all. Each has a key that depends on nothing but
+    `find` returns which names are known, by default all. Each has a key that depends on nothing but
     the name, so that ties are broken in the same way in any order of the rows.
     """
 
@@ -621,7 +621,7 @@ def references(
 ) -> ReferenceHits:
     """Return the hits of known objects among each other, both directions merged by the maximum.
 
-    `find` tells which names are known, that is, have a label; by default all. With `group_of`,
+    `find` returns which names are known, that is, have a label; by default all. With `group_of`,
     hits between objects of a group are left out. Objects that occur only as a query, or only as a
     target, are included. Their order depends on their names alone.
 
@@ -742,7 +742,7 @@ def _unit(graph: sparse.csr_matrix, table: HitTable) -> sparse.csr_matrix:
 
 
 def groups_of_hits(table: HitTable, threshold: float) -> dict[str, int]:
-    """Return the group of each object: those whose identity with its first member is as high.
+    """Return the group of each object: its identity with the first member is at least `threshold`.
 
     Greedy, as in CD-HIT (Li & Godzik 2006): objects with most relatives first, ties by name. Only
     the pairs with such an identity are kept in memory.

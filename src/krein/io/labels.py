@@ -87,8 +87,8 @@ class MissingLabelError(DataError):
 class Labels:
     """No labels other than those in the records themselves.
 
-    With `skip`, objects without a label have the label None, and the source leaves them out. So it
-    does with the classes in `small`.
+    With `skip`, objects without a label have the label None, and the source leaves them out. It
+    also leaves out the classes in `small`.
     """
 
     small: frozenset[str] = frozenset()

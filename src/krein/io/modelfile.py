@@ -297,7 +297,7 @@ def _plain(value: Any, stored: _Stored, name: str) -> Any:
 class _Rebuilding:
     """Builds the tree of a file again from its header and arrays.
 
-    An array may be referred to more than once, but what it is used for may copy it each time. So
+    An array may be referred to more than once, but the code that uses it may copy it each time. So
     the further references together must stay within the limit, too.
     """
 

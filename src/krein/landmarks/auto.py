@@ -1,7 +1,7 @@
 """Choose the number of landmarks automatically: as many as are worth their comparisons.
 
 The landmarks are the first n objects in one random order, so only their number changes as n grows.
-For growing n, the model is fitted to the same objects, and its mean left-out log-loss is modelled
+For growing n, the model is fitted to the same objects, and its mean held-out log-loss is modelled
 by
 
     L(n) = a + b n^(−3/4).
@@ -41,9 +41,9 @@ fitted exponent, the chosen number would vary by a factor of two from draw to dr
 
 
 class Auto(Rule):
-    """Random landmarks, as many as lower the left-out loss by more than their price.
+    """Random landmarks, as many as lower the held-out loss by more than their price.
 
-    A model is fitted with 16, 23, 32, … landmarks, and its left-out loss is computed on every
+    A model is fitted with 16, 23, 32, … landmarks, and its held-out loss is computed on every
     object. The curve of these losses shows where another landmark starts to lower the log-loss by
     less than `price`. The landmarks are drawn as by `Stratified`: neither they nor their number
     depend on the order of the rows.
@@ -56,7 +56,7 @@ class Auto(Rule):
         comparisons; with 0, `max_landmarks` are used.
     max_landmarks : int or None, default=None
         Maximum number of landmarks. None stops at half of the objects, of which at most 5,000 are
-        used; for PCVM with more than 2,500 objects, at a fifth of them, because its left-out losses
+        used; for PCVM with more than 2,500 objects, at a fifth of them, because its held-out losses
         are not reliable beyond that.
 
     Notes
@@ -66,7 +66,7 @@ class Auto(Rule):
     not compare any pair again. The values to all landmarks that were tried stay in memory.
 
     The selection's details contain the `curve`: the numbers of `landmarks` that were tried; the
-    `criterion`, which is the mean left-out log-loss at the best temperature; the `standard_error`
+    `criterion`, which is the mean held-out log-loss at the best temperature; the `standard_error`
     of its paired difference from the last one; and the number of `evaluations` so far.
 
     Examples
@@ -120,7 +120,7 @@ class Auto(Rule):
 
 @dataclass
 class _Curve:
-    """Left-out losses of the same objects for increasing numbers of landmarks."""
+    """Held-out losses of the same objects for increasing numbers of landmarks."""
 
     sizes: list[int] = field(default_factory=list)
     losses: list[Array] = field(default_factory=list)  # per object, NaN if it cannot be left out
@@ -188,7 +188,7 @@ def _columns(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
 def _left_out_losses(
     family: Family, pairs: Pairs, values: Array, codes: Codes
 ) -> tuple[Array, Family]:
-    """Return the left-out −log p of each object, and the family for the next size.
+    """Return the held-out −log p of each object, and the family for the next size.
 
     The landmarks are the first objects. The loss is taken at the best temperature: the raw log-loss
     of an overconfident model may rise even while its ranking of the classes improves.

@@ -343,7 +343,7 @@ class Measure(ABC):
         return as_words(a, b)
 
     def contents(self, objects: Objects) -> Objects | None:
-        """Return the objects themselves, whose features tell more than their values.
+        """Return the objects themselves, from which features can be computed.
 
         None if there are only values.
         """

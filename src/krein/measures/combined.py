@@ -168,7 +168,7 @@ class Combined(Measure):
 
     @property
     def kind(self) -> Kind:  # type: ignore[override]
-        """That of all parts."""
+        """The kind of the parts, which is the same for all of them."""
         return self.measures[0].kind
 
     @property
@@ -178,7 +178,7 @@ class Combined(Measure):
 
     @property
     def psd(self) -> bool | None:  # type: ignore[override]
-        """True for a sum of kernels; that of its only part; otherwise not known."""
+        """For a single part, that of the part; otherwise True if all parts are kernels, or None."""
         if len(self.parts) == 1:
             return self.measures[0].psd
         kernels = self.kind == "similarity" and all(m.psd for m in self.measures)
@@ -186,7 +186,7 @@ class Combined(Measure):
 
     @property
     def self_value(self) -> float | None:  # type: ignore[override]
-        """The sum of those of the parts, if all have one."""
+        """The weighted sum of the parts' self-values, if all have one."""
         found = [m.self_value for m in self.measures]
         if any(value is None for value in found):
             return None

@@ -464,12 +464,12 @@ class Convolutions:
     """Convolutions of series with the kernels of MiniRocket (Dempster, Schmidt & Webb 2021).
 
     Each of 84 kernels has up to 32 dilations, which grow exponentially up to the length of the
-    series, and sees a random channel. If it sees several, the others have random kernels with
-    random signs, so that differences of channels count too. Two features belong to each bias of a
-    kernel: the share of times at which its convolution is above the bias, and the longest stretch
-    of such times (as in MultiRocket; Tan et al. 2022). They are standardised and divided by the
-    square root of their number. Biases are quantiles of the convolutions of some training series,
-    which also determine the common length, and the mean and spread of each channel.
+    series, and is applied to a random channel. If it combines several, the others get random
+    kernels and signs, so that differences between channels count too. Two features belong to each
+    bias of a kernel: the share of times at which its convolution is above the bias, and the longest
+    stretch of such times (as in MultiRocket; Tan et al. 2022). They are standardised and divided by
+    the square root of their number. Biases are quantiles of the convolutions of some training
+    series, which also determine the common length, and the mean and spread of each channel.
 
     Examples
     --------

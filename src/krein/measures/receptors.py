@@ -89,7 +89,7 @@ class Genes:
     aliases: Mapping[str, str]  # key of the gene, by another key
 
     def read(self, name: str) -> tuple[str, bool]:
-        """Return the allele that a name stands for, and whether the choice needs to be told.
+        """Return the allele that a name stands for, and whether the choice should be reported.
 
         The allele *01 (or else the first known one) stands for a gene without an allele, and for
         an allele that is not known; *00 means that the allele was not determined. Of several genes

@@ -219,7 +219,7 @@ class TCRdist(Measure):
     Parameters
     ----------
     organism : {"human", "mouse"}, default="human"
-        Whose V genes they are.
+        The species whose V genes the receptors have.
     chains : str, default="auto"
         The chains that are compared: "alpha", "beta", "gamma", "delta", "alpha-beta" or
         "gamma-delta". "auto" takes those that at least half of the training objects have;

@@ -350,7 +350,7 @@ def _short(value: float) -> str:
 
 
 def growth_chart(models: list[ModelResult]) -> Chart | None:
-    """Left-out loss against the number of landmarks, for models that choose the number."""
+    """Held-out loss against the number of landmarks, for models that choose the number."""
     grown = [(k, model, model.curve) for k, model in enumerate(models) if model.curve is not None]
     if not grown:
         return None
@@ -371,7 +371,7 @@ def growth_chart(models: list[ModelResult]) -> Chart | None:
         tried.append(f"{model.name}: from {m[0]:.0f} to {m[-1]:.0f} tried, {kept} kept")
     return Chart(
         "landmarks",
-        "left-out log-loss",
+        "held-out log-loss",
         [Tick(x(v), f"{v:,.0f}") for v in nice_ticks(0, x.high, 5)],
         [Tick(y(v), f"{v:g}") for v in nice_ticks(0, y.high, 5)],
         f"How the landmarks grew. {'; '.join(tried)}.",
@@ -389,14 +389,14 @@ MARKER = 4.5
 
 
 def look_charts(models: list[ModelResult]) -> tuple[Chart, Chart] | None:
-    """Return accuracy and log-loss against comparisons; None without a two-look model."""
+    """Return accuracy and log-loss against comparisons; None without a second look."""
     if all(model.looks is None for model in models):
         return None
     return _look_chart(models, "accuracy"), _look_chart(models, "log-loss")
 
 
 def _look_chart(models: list[ModelResult], what: str) -> Chart:
-    """Draw a line for each model with two looks, and a point for each of the others."""
+    """Draw a line for each model with a second look, and a point for each of the others."""
     accuracy = what == "accuracy"
 
     def text(value: float) -> str:

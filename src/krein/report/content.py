@@ -114,7 +114,7 @@ def report_content(
 
 
 def _looks(evaluation: Evaluation, short: dict[str, str], names: list[str]) -> dict[str, Any]:
-    """Return what the looks found; the first model that takes two tells about unknown classes."""
+    """Return what the looks found; unknown classes are those of the first model that has them."""
     models = list(evaluation.models.values())
     two = next((model for model in models if model.unknown is not None), None)
     return {
@@ -416,7 +416,7 @@ def _whiskers(models: list[ModelResult]) -> list[dict[str, float]]:
 
 
 def _unknown_classes(model: ModelResult, short: dict[str, str]) -> dict[str, Any]:
-    """Return how well a two-look model recognises each class when it is unknown."""
+    """Return how well a model recognises each class when it is unknown."""
     found = model.unknown
     assert found is not None
     rows = [
@@ -442,7 +442,7 @@ def _unknown_classes(model: ModelResult, short: dict[str, str]) -> dict[str, Any
 def _suspect_labels(
     evaluation: Evaluation, model: ModelResult, short: dict[str, str], names: list[str]
 ) -> dict[str, Any]:
-    """Return the objects whose labels may be wrong, according to a two-look model."""
+    """Return the objects whose labels may be wrong, according to a model with a second look."""
     return {
         "model": model.name,
         "rows": [
