@@ -69,8 +69,8 @@ def figures(name: str) -> dict[str, dict[str, Figures]]:
 def table() -> str:
     """Return the table, with the sets first that no choice was made with, and what pooling adds."""
     rows = [
-        "| accuracy / log-loss | krein | comparisons | features or landmarks alone "
-        "| nearest neighbours | comparisons |",
+        "| data set; accuracy / log-loss | krein | its comparisons | features or landmarks alone "
+        "| nearest neighbours | their comparisons |",
         "|---|---|---:|---|---|---:|",
     ]
     saved = []
