@@ -166,7 +166,8 @@ figures next to ours, on the same folds. `make paper` writes this page.
 **Ny-iKFD: mostly. Dense iKFD: only with a ridge, and not everywhere. Ny-PCVM: not as printed.** Of
 {total["figures"]} published accuracies on the paper's own or simulated data, the paper's text comes
 within one published deviation, above or below, of {total["paper"]}; with a ridge or pairs of
-classes {total["variant"]}; one of our readings {total["any"]}. (If higher is reached too: {best}.)
+classes {total["variant"]}; one of our readings {total["any"]}. (Counting higher figures as
+reached: {best}.)
 
 {table(heads, lines)}
 
@@ -186,7 +187,7 @@ Where not, and why:
 - **Two landmarks, and the entropy rule.** These figures depend on where the simulated points lie,
   which the paper does not say.
 - **Dense iKFD.** The scatter is singular, and the paper does not say how it was inverted:
-  pseudo-inverse and ridge differ by up to {gap:.0f} points, and neither reaches all sets.
+  pseudo-inverse and ridge differ by up to {gap:.0f} points, and neither reproduces all sets.
 """
 
 
@@ -430,7 +431,7 @@ def missing_section(data: Measured) -> str:
         f"{', '.join(codes) or NONE}). Those with {EARLIER} are means of the run at commit b3b6b5e "
         "(`earlier.csv`). Of "
         f"{len(same)} accuracies measured in both runs, {equal} agree to the last digit. The balls "
-        "are other data now, so all their figures are new.",
+        "have been replaced by other data, so all their figures are new.",
     ]
     if short:
         lines = [[name, "; ".join(told)] for name, told in short.items()]

@@ -94,6 +94,6 @@ def command(
         explained = ExplainedObjects(names, found.objects, found.assessed, unreadable, n_others)
         write_explained(predictor.model, explained, output, title=title, command=command_line())
     predictor.warn_of_objects()
-    more = f", the first of {len(chunk) + n_others:,}" if n_others else ""
+    more = f", the first of {len(chunk) + n_others:,}," if n_others else ""
     say("explained", f"{len(names):,} objects{more} in {time.perf_counter() - start:.1f} s")
     say("written", output)

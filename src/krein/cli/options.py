@@ -361,7 +361,7 @@ row_output = together(
         "--output",
         type=click.Path(allow_dash=True),
         callback=lambda context, option, path: None if path == "-" else path,
-        help="File to write the rows to; default, or as -: standard output.",
+        help="File to write the rows to. Default, or with -: standard output.",
     ),
     click.option(
         "--format",

@@ -147,7 +147,7 @@ def split_rank_names(
     type=click.Path(),
     metavar="FILE",
     help="Also write NEW, a table, with the answers in new columns: krein_label and so on. All "
-    "chains of a receptor get its answer; an AIRR rearrangement table remains one.",
+    "chains of a receptor get its answer; an AIRR rearrangement table stays valid.",
 )
 @click.option(
     "--kraken-report",
@@ -165,15 +165,15 @@ def split_rank_names(
 @click.option(
     "--sizein",
     is_flag=True,
-    help="Count an object as often as its name says, ;size=N as vsearch writes it, in the summary "
+    help="Count an object as often as its name says (;size=N, as vsearch writes it) in the summary "
     "and in the Kraken report.",
 )
 @click.option(
     "--queries",
     type=click.Path(),
     metavar="FILE",
-    help="All queries of a table of hits, also those without a hit: FASTA, or a list or table of "
-    "names.",
+    help="All queries of a table of hits, including those without a hit: FASTA, or a list or table "
+    "of names.",
 )
 @options.hit_columns
 @options.reading
@@ -398,7 +398,7 @@ def _kept(rows: Iterator[list[Row]], note: Callable[[Row], None]) -> Iterator[li
 def _covering(rows: Iterator[list[Row]], coverage: float) -> tuple[Iterator[list[Row]], float]:
     """Call objects ambiguous so that the given share gets a label; return rows and threshold.
 
-    Novel objects, and those that are as near as random ones, are left as they are and do not count.
+    Novel objects, and those no nearer than random ones, are left as they are and do not count.
     The threshold depends on all objects; memory use is only 8 bytes per row.
     """
     from ..reject import threshold_for_coverage
@@ -677,7 +677,7 @@ class Counts:
         self.sizein = sizein
         self.by_status: Counter[str] = Counter()
         self.first_reason = ""
-        self.by_chance = 0  # ambiguous objects that are as near as random ones
+        self.by_chance = 0  # ambiguous objects that are no nearer than random ones
         self.selected: Counter[str] = Counter()
         self.by_rank: Counter[str] = Counter()
         self.names: set[str] = set()
@@ -691,7 +691,7 @@ class Counts:
 
     def describe_others(self, threshold: float) -> str:
         """Return the number of objects without a label, by status."""
-        chance = f"; {self.by_chance:,} as near as random objects" if self.by_chance else ""
+        chance = f"; {self.by_chance:,} no nearer than random objects" if self.by_chance else ""
         below = f" (probability below {threshold:.4g}{chance})"
         return ", ".join(
             f"{n:,} {status}{below if status == AMBIGUOUS else ''}"
