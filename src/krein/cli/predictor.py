@@ -84,7 +84,7 @@ class Assessed:
 
     places: list[int]  # positions of the objects that could be compared
     objects: Any
-    assessed: NDArray[Any]  # structured, with `probabilities` and what else the model tells
+    assessed: NDArray[Any]  # structured, with `probabilities` and what else the model provides
     reasons: dict[int, str]  # why the others could not, by position
     foreign: dict[int, str]  # why some look unlike the training objects, by position
     turned: set[int]  # positions of sequences that were compared on the other strand
@@ -602,7 +602,7 @@ class Predictor:
 
     def _predict(self, objects: Any, until: float | None) -> NDArray[Any]:
         """Return a structured array with `probabilities`, and with `status`, `novelty`, `set` and
-        `why` if the model tells them. Each pair is compared only once."""
+        `why` if the model provides them. Each pair is compared only once."""
         run = Comparisons(
             self.model.measure, self.model.symmetrize, self.n_jobs, verbose=0, until=until
         )

@@ -292,7 +292,7 @@ def _signed(value: float) -> str:
     return f"{value:+.2f}".replace("-", "−")
 
 
-# One object, marked by what its features say
+# One object, with its features marked
 
 LEVELS = 4
 """Number of colour strengths, for each of the two labels."""
