@@ -25,7 +25,7 @@ def row(name: str) -> str:
     summary = " ".join((cls.__doc__ or "").strip().split("\n\n")[0].split())
     module = measures.__name__ if cls.__name__ in measures.__all__ else cls.__module__
     link = f"{{class}}`{name} <{module}.{cls.__qualname__}>`"
-    kind = "that of its parts"
+    kind = "the kind of its parts"
     if isinstance(cls.kind, str):
         kind = f"{cls.kind}, {KNOWN[cls.psd]}"
     return f"| {link} | {cell(summary)} | {kind} | {params} |"
