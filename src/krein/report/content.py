@@ -304,12 +304,12 @@ def headline(evaluation: Evaluation) -> list[Any]:
     if free is not None and len(models) > 1:
         less, error = gain(free)
         how = (
-            ": <b>{name}</b> ({how}) makes no comparisons and labels {right} correctly, with a "
-            f"log-loss of {{loss}}, {less:.3f} ± {error:.3f} more."
+            ": the model <b>{name}</b> makes no comparisons and labels {right} correctly, with a "
+            f"log-loss of {{loss}}, {less:.3f} ± {error:.3f} higher."
         )
         text = "<b>Comparisons pay off</b>" + how
         if free is best:
-            text = "<b>No comparison is needed here</b>: {name} ({how}) makes none."
+            text = "<b>No comparison is needed here</b>: the model {name} makes none."
         elif free is accurate:
             text = "<b>If only labels matter, no comparison is needed</b>" + how
         elif less < CLEAR * error:
@@ -325,7 +325,6 @@ def _sentence(text: str, model: ModelResult) -> Any:
     n = model.comparisons
     return Markup(text).format(
         name=model.name,
-        how=model.title.removesuffix(", no comparisons"),
         right=percent(model.fold_accuracy.mean(), 1),
         loss=f"{model.fold_log_loss.mean():.3f}",
         comparisons="no comparisons" if n == 0 else f"{n:,.0f} comparisons",
