@@ -64,7 +64,7 @@ PER_ROOT, SHARE, MOST = 2.0, 1 / 40, 500
 
 FOR_CLASSES = 200
 """Up to this number, there are at least two landmarks per class. With hundreds of classes, a
-landmark represents many of them."""
+landmark tells about many of them."""
 
 
 class Stratified(Rule):
