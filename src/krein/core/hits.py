@@ -109,7 +109,7 @@ class KnownHits:
 
 KNOTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0)
 """Ranks of the best hit between which the trust in hits changes linearly. Below some score, hits
-are found by chance and their labels mean nothing: trust falls more steeply there than one ramp can.
+are found by chance and uninformative: trust falls more steeply there than one ramp can.
 `make bench BENCH=hits` compares both on simulated families."""
 
 

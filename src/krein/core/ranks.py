@@ -283,7 +283,7 @@ class Relatives:
 
 
 MOST_ODDS = 20.0
-"""Log-odds beyond this tell no more."""
+"""Log-odds are clipped to this: larger ones are no more informative."""
 
 LEAST = 1e-6
 """The least closeness and size of a node, before their logarithms."""
@@ -300,7 +300,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Seen:
-    """What a look, and those before it, tell about some objects."""
+    """What a look, and those before it, found about some objects."""
 
     rows: Indices  # (n,): which objects
     terms: Sequence[Array]  # (n, C): of the heads
@@ -446,7 +446,7 @@ class RankAnswers:
 
 @dataclass(frozen=True)
 class RankPool:
-    """Probabilities of the nodes of each rank, by what the looks at an object tell."""
+    """Probabilities of the nodes of each rank, from the looks at an object."""
 
     separator: str
     sizes: Annotated[Array, "C", NON_NEGATIVE]  # number of training objects of each class

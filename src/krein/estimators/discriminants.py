@@ -410,12 +410,13 @@ class IKFD(Classifier):
     rank : int or None, default=None
         Number of dimensions of the landmark space to keep, largest |λ| first. None keeps all.
     centre : {"landmarks", "training"}, default="landmarks"
-        What dissimilarities are centred on. The mean of the landmarks removes how far an object is
-        from all of them; that of the training objects keeps it as one more coordinate, at no
-        further comparison. It helps if classes differ in size, such as small and large balls.
+        What dissimilarities are centred on. Centring on the landmarks removes the mean distance of
+        an object from them. Centring on the training objects keeps it as one more coordinate,
+        without further comparisons, which helps if classes differ in size, such as small and large
+        balls.
     shrinkage : "auto", "oas" or float, default="auto"
         How the shared covariance is shrunk. "auto" chooses the target, amount, scale and class
-        offsets by the left-out log-loss, which is known in closed form. For a dissimilarity d, it
+        offsets by the leave-one-out log-loss, which has a closed form. For a dissimilarity d, it
         also chooses whether similarities are computed from d², d or √d. "oas", or a fraction from 0
         to 1, shrinks towards a multiple of the identity in the landmark coordinates, with d². At 0,
         the pseudo-inverse of a singular covariance is used, as in the paper.
@@ -433,9 +434,9 @@ class IKFD(Classifier):
     class_weight : dict, "balanced" or None, default=None
         Cost of an error on each class, as in scikit-learn: a factor on the prior.
     calibrate : bool, default=False
-        Fit a temperature to left-out scores, known in closed form, without comparing any pair
-        again. With more than 5,000 objects, a sample of about 5,000 that are not landmarks is used.
-        It changes little if `shrinkage="auto"` has chosen the scale.
+        Fit a temperature to leave-one-out scores, which have a closed form, without comparing any
+        pair again. With more than 5,000 objects, a sample of about 5,000 that are not landmarks is
+        used. It changes little if `shrinkage="auto"` has chosen the scale.
     symmetrize : bool, default=False
         Average both directions of a measure or matrix that is not symmetric. Values passed to
         `predict` are used unchanged.
@@ -628,20 +629,22 @@ class IKQD(Classifier):
     rank : int or None, default=None
         Number of dimensions of the landmark space to keep, largest |λ| first. None keeps all.
     centre : {"landmarks", "training"}, default="landmarks"
-        What dissimilarities are centred on. The mean of the landmarks removes how far an object is
-        from all of them; that of the training objects keeps it as one more coordinate, at no
-        further comparison. It helps if classes differ in size, such as small and large balls.
+        What dissimilarities are centred on. Centring on the landmarks removes the mean distance of
+        an object from them. Centring on the training objects keeps it as one more coordinate,
+        without further comparisons, which helps if classes differ in size, such as small and large
+        balls.
     shrinkage : "auto", "oas" or float, default="auto"
         How far the shared covariance is shrunk. "auto" chooses target and amount, and how many
-        objects the shared covariance counts for in each class, by the left-out log-loss; "oas" is
-        the OAS formula towards the identity; a number is a fraction from 0 to 1.
+        objects the shared covariance counts for in each class, by the leave-one-out log-loss;
+        "oas" is the OAS formula towards the identity; a number is a fraction from 0 to 1.
     priors : "uniform", dict, array or None, default=None
         Prior probability of each class. None uses the class frequencies.
     class_weight : dict, "balanced" or None, default=None
         Cost of an error on each class, as in scikit-learn: a factor on the prior.
     calibrate : bool, default=False
-        Fit a temperature to left-out scores, known in closed form, without comparing any pair
-        again. With more than 5,000 objects, a sample of about 5,000 that are not landmarks is used.
+        Fit a temperature to leave-one-out scores, which have a closed form, without comparing any
+        pair again. With more than 5,000 objects, a sample of about 5,000 that are not landmarks is
+        used.
     symmetrize : bool, default=False
         Average both directions of a measure or matrix that is not symmetric. Values passed to
         `predict` are used unchanged.

@@ -76,7 +76,7 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class Values:
-    """Values of all objects to the landmarks, their moments per class, and who is related."""
+    """Values of all objects to the landmarks, their moments per class, and their groups."""
 
     rows: Rows  # the values, with classes and weights
     moments: ClassMoments
@@ -200,7 +200,7 @@ class HeldOut:
 
     @property
     def number(self) -> float:
-        """The number of groups: related objects show no more than a single one."""
+        """The number of groups: related objects are no more informative than a single one."""
         return float(len(np.unique(self.groups)))
 
     def refitted(self, family: Family, choice: LandmarkChoice) -> Array:
@@ -403,7 +403,7 @@ def with_class_sizes(
 
 
 def best_power(choice: LandmarkChoice, sample: HeldOut, n_classes: int) -> float:
-    """Return the power of a dissimilarity with the least left-out loss of IKFD.
+    """Return the power of a dissimilarity with the least leave-one-out loss of IKFD.
 
     It has a closed form, unless groups are left out together. Copies count as one object.
     """

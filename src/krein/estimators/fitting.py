@@ -1069,7 +1069,7 @@ def own_landmarks(groups: Indices, rows: Indices, landmarks: Indices) -> Mask:
 def shares_of_groups(groups: Indices, weights: Array | None) -> Array | None:
     """Return the share (n,) of each object in its group; None if every object is a group.
 
-    A new object comes from a new group. So a group of relatives tells as much as one object, and
+    A new object comes from a new group. So a group of relatives counts as much as one object, and
     p-values in which each group counts once are valid for new groups (Lee, Barber & Willett 2023).
     A weight above 1 counts copies, which are relatives too.
     """

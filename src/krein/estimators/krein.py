@@ -1,7 +1,7 @@
 """KreinClassifier, the recommended classifier: up to three looks at an object, nothing to tune.
 
 All objects are compared with the landmarks once. From these values, `fit` learns the heads. From
-what each look tells about held-out objects, it learns the cascade: how to pool the terms, and when
+the results of each look at held-out objects, it learns the cascade: how to pool the terms, and when
 an object needs no further look.
 """
 
@@ -73,8 +73,8 @@ class KreinClassifier(Classifier):
     the second look compares the object with training objects that have similar features and similar
     values to the landmarks, and adds the labels of the nearest ones as evidence. How far to trust
     each model and the evidence, and when to take a second look, is learned from held-out training
-    objects. A prediction takes about a twentieth of the comparisons of nearest neighbours, at the
-    same accuracy or better.
+    objects. Given about 1,000 objects or more, it matches or beats the accuracy of nearest
+    neighbours with less than a tenth of the comparisons per prediction.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class KreinClassifier(Classifier):
         Number of candidates that an object is compared with in the second look; 0 turns the second
         look off. None uses half the number of landmarks, at least 30 and at most 150.
     features : "auto", classifier or None, default="auto"
-        What the objects themselves say, before any comparison. "auto" uses character n-grams of
+        How objects are classified before any comparison. "auto" uses character n-grams of
         strings and sequences, convolutions of series, and edges in images; other objects have no
         features. Records have those of their parts. If a regression would cost too much, the most
         similar strings and the n-grams of each class decide. A scikit-learn classifier that takes
@@ -352,7 +352,7 @@ class KreinClassifier(Classifier):
         priors: Priors,
         left_out: dict[str, str],
     ) -> None:
-        """Fit the heads, and learn the cascade from what all looks tell about held-out objects."""
+        """Fit the heads, and learn the cascade from all looks at held-out objects."""
         landmarks, kind, m = choice.landmarks, run.measure.kind, len(choice.landmarks.indices)
         sample, alone = HeldOut.drawn(kept, landmarks.indices)
         separator = self._separator(data)
@@ -571,7 +571,7 @@ class KreinClassifier(Classifier):
         value_heads: list[Head],
         features: FeatureFit | None,
     ) -> tuple[SecondLook | None, Neighbours, Array | None]:
-        """Compare held-out objects with their candidates, and learn what their labels tell.
+        """Compare held-out objects with their candidates, and learn the evidence of their labels.
 
         Also returns the neighbours of the held-out objects, and of those that are alone in their
         class, and the logarithms of the sizes of the former.
@@ -626,8 +626,8 @@ def learn_ranks(
 ) -> RankPool:
     """Learn the ranks of labels that are paths from held-out objects.
 
-    `terms` are what the looks tell about the `sample`, `lonely` about objects that are `alone` in
-    their class, and `nearest` are the neighbours of both.
+    `terms` are those of the looks at the `sample`, `lonely` at objects that are `alone` in their
+    class, and `nearest` are the neighbours of both.
     """
     joined = [
         [np.concatenate(pair) for pair in zip(*both, strict=True)]

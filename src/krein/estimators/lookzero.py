@@ -1,4 +1,4 @@
-"""Look zero: what the objects themselves say, before any comparison.
+"""Look zero: objects are classified from their own features, before any comparison.
 
 The features of strings, sequences, series and images (`krein.measures.features`) feed a logistic
 regression, which becomes one more head of the pool. So can any scikit-learn classifier that takes
@@ -151,8 +151,8 @@ class ClassifierHead(LookZero):
 
 
 LEAST, UNSEEN = 1e-6, -30.0
-"""The least probability that a classifier's answer is replaced by, and the score of a class that it
-was not fitted to."""
+"""Floor on the probabilities of a classifier, and the score of a class that it was not fitted
+to."""
 
 
 def fit_features(
@@ -458,8 +458,8 @@ def _folds(codes: Codes, place: Indices, groups: Indices) -> NDArray[np.intp]:
 
     `place` (n,) are the held-out objects, and `groups` (N,) those of all objects. Folds do not have
     equal shares of each class: models without a fold would know how many objects of each class are
-    in it, which says much about few objects. (On 150 words of eleven languages, the held-out loss
-    would be 1.75 instead of 1.84, with 1.84 for new words.)
+    in it, which is informative if there are few objects. (On 150 words of eleven languages, the
+    held-out loss would be 1.75 instead of 1.84, with 1.84 for new words.)
     """
     n_folds = _number_of_folds(place, groups)
     order, folds = np.argsort(place), np.empty(len(place), dtype=np.intp)

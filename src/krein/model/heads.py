@@ -315,7 +315,7 @@ class FeatureHead(LookZero):
 
 @dataclass(frozen=True)
 class NeighbourHead(LookZero):
-    """Look zero for many classes, of which one object is enough: no weight is learned for a class.
+    """Look zero for many classes. One object per class is enough: no class has learned weights.
 
     Scores are sums of three parts with a weight each. The first is the evidence of the known
     objects with the most similar features (`krein.core.evidence`); the similarity of two rows of

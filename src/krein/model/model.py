@@ -114,7 +114,7 @@ class Landmarks:
 
 @dataclass(frozen=True)
 class SecondLook:
-    """The known objects that an object may be compared with, and what their labels tell."""
+    """The known objects that an object may be compared with, and the evidence of their labels."""
 
     known: KnownObjects | KnownHits
     evidence: Evidence | HitEvidence
@@ -746,7 +746,7 @@ class _Looks:
         return found
 
     def seen(self, places: Indices, depth: Indices) -> tuple[Seen, ...]:
-        """Return what each look, and those before it, tell about the objects that it answers.
+        """Return what each look, and those before it, found about the objects that it answers.
 
         `places` are those of the objects of the chunk among all, and `depth` is that of all.
         """
@@ -777,7 +777,7 @@ class _Looks:
         self.compared = True
 
     def _features(self, rows: Indices) -> list[Array]:
-        """See the objects themselves; also find out where similar ones can be searched."""
+        """Return the term of look zero; also find out where similar objects can be searched."""
         zero = self.model.look_zero
         assert zero is not None
         if self.opinion is None:
@@ -786,7 +786,7 @@ class _Looks:
         return [self.opinion[rows]]
 
     def _landmarks(self, rows: Indices) -> list[Array]:
-        """Return what the values to the landmarks tell."""
+        """Return the terms of the values to the landmarks."""
         if not self.compared:
             self._compare_with_landmarks(rows)
         values = self.values[rows]
@@ -799,7 +799,7 @@ class _Looks:
         self.counter.include(cost)
 
     def _neighbours(self, rows: Indices) -> list[Array]:
-        """Return what the nearest known objects tell."""
+        """Return the terms of the nearest known objects."""
         second = self.model.second_look
         assert second is not None
         near = self._compare_with_candidates(rows) if self.near is None else self.near.at(rows)

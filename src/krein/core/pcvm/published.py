@@ -266,8 +266,8 @@ def _run(kernel: _Dense | _LowRank, t: Array, rng: np.random.Generator) -> Publi
 
 LEVEL = 30.0
 """If the common level of the similarities exceeds their differences by this factor, the published
-algorithm hardly sees the classes: on protein + 100 (a factor of 87), the accuracy of its dense form
-falls from 98.6 to 46.5 % (`paper/tried.py`)."""
+algorithm hardly separates the classes: on protein + 100 (a factor of 87), the accuracy of its
+dense form falls from 98.6 to 46.5 % (`paper/tried.py`)."""
 
 
 def level_of(W: Array) -> float:
