@@ -273,3 +273,14 @@ def test_damaged_matlab_files_are_named(tmp_path, packed):
         path.write_bytes(broken)
         with pytest.raises(DataError, match=r"a\.mat: cannot be read as \.mat"):
             open_source(path)
+
+
+def test_a_matlab_array_without_dimensions_is_refused(tmp_path):
+    path = tmp_path / "a.mat"
+    savemat(path, {"y": "abcdef"})
+    content = path.read_bytes()
+    sizes = bytes([5, 0, 0, 0, 8, 0, 0, 0])  # eight bytes of dimensions follow
+    assert content.count(sizes) == 1
+    path.write_bytes(content.replace(sizes, bytes([5, 0, 0, 0, 0, 0, 0, 0])))
+    with pytest.raises(DataError, match=r"a\.mat: cannot be read as \.mat"):
+        open_source(path)

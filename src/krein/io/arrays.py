@@ -319,8 +319,8 @@ def _open_mat(path: str, limit: int) -> Iterator[Archive]:
 
         headers = {}
         for name, shape, matlab_class in json.loads(scipy([])):
-            if min(shape, default=0) < 0:
-                raise ArrayFormatError("an array has a negative dimension")
+            if not shape or min(shape) < 0:
+                raise ArrayFormatError("an array has no dimensions, or a negative one")
             if matlab_class not in _MAT_CLASSES:
                 continue
             if matlab_class in ("char", "cell"):  # each row or cell becomes a string
