@@ -456,7 +456,8 @@ def test_classes_of_equal_size_lose_equally_many_objects_in_a_fold(n_classes, si
     folds = lookzero._folds(codes, everyone, everyone)
     table = np.zeros((n_classes, folds.max() + 1), dtype=int)
     np.add.at(table, (codes, folds), 1)
-    assert (np.ptp(table, axis=0) <= 1).all() and table.sum(axis=0).min() > 0
+    assert (np.ptp(table, axis=0) <= 1).all()
+    assert table.sum(axis=0).min() > 0
 
 
 @pytest.mark.parametrize("n_classes", [2, 11, 40])

@@ -151,9 +151,7 @@ class HeldOut:
             values, codes, weights, totals, of, n_folds, keys=kept.keys[indices]
         )
         own, numbers = own_landmarks(groups, indices, landmarks), kept.numbers(indices)
-        shares = shares_of_groups(of, numbers)
-        if not refits:
-            shares = in_proportion(shares, folds >= 0, codes, kept)
+        shares = in_proportion(shares_of_groups(of, numbers), numbers, folds >= 0, codes, kept)
         found = cls(indices, values, codes, weights, numbers, own, of, shares, folds, refits)
         if kept.related and not (folds >= 0).any():
             warnings.warn(
@@ -331,22 +329,26 @@ def without_own_class(log_proba: Array, codes: Codes) -> Array:
     return scaled_to_one
 
 
-def in_proportion(shares: Array | None, scored: Mask, codes: Codes, kept: Values) -> Array | None:
-    """Return the shares (n,) such that those `scored` have the classes in proportion to all objects.
+def in_proportion(
+    shares: Array | None, numbers: Array, scored: Mask, codes: Codes, kept: Values
+) -> Array | None:
+    """Return the shares (n,) that give those `scored` the classes in proportion to all objects.
 
     Landmarks are not held out, and a larger part of small classes are landmarks. Without this, new
     objects would be in small classes, which are recognised worst, more often than held-out ones.
     """
     C, each = kept.n_classes, np.ones(len(codes)) if shares is None else shares
     fair = np.flatnonzero(kept.numbers() > 0)
-    everyone = shares_of_groups(kept.groups[fair], kept.numbers(fair))
-    wanted = totals_of(kept.rows.y[fair], weights_of(everyone, len(fair)), C)
-    have = totals_of(codes[scored], each[scored], C)
-    factor = np.where(have > 0, wanted / np.where(have > 0, have, 1.0), 0.0)
-    if not have.any():
+    of_all = shares_of_groups(kept.groups[fair], kept.numbers(fair))
+    everyone = kept.numbers(fair) * weights_of(of_all, len(fair))
+    wanted = totals_of(kept.rows.y[fair], everyone, C)
+    have = totals_of(codes[scored], (numbers * each)[scored], C)
+    held = have > 0
+    factor = np.ones(C)
+    factor[held] = wanted[held] / have[held] * (have[held].sum() / wanted[held].sum())
+    if np.ptp(factor) <= ROUNDING:
         return shares
-    factor *= have.sum() / (factor * have).sum()
-    found: Array = each * np.where(have > 0, factor, 1.0)[codes]
+    found: Array = each * factor[codes]
     return found
 
 
