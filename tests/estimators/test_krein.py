@@ -13,7 +13,7 @@ from krein.core.gaussian import FisherFamily, QuadraticFamily
 from krein.core.pcvm.rows import Rows
 from krein.core.space import LandmarkSpace
 from krein.estimators.firstlook import HeldOut, Values, downdated_scores, with_class_sizes
-from krein.estimators.fitting import LandmarkChoice, stratified_folds
+from krein.estimators.fitting import LandmarkChoice, dealt_folds
 from krein.io import open_source
 from krein.landmarks import Selection, Stratified
 from krein.landmarks.random import default_number
@@ -83,7 +83,7 @@ def test_held_out_scores_match_a_model_without_the_fold(split, family):
     values = D[:, places]
     whole = QuadraticFamily(2).moments(space, space.origin(), values, y)
     model = family(2, shrinkage=0.3)
-    folds = stratified_folds(values[rest], y[rest], None, whole.weights)
+    folds = dealt_folds(values[rest], y[rest], None, whole.weights)
     own = rest[:, None] == places
     numbers = np.ones(len(rest))
     sample = HeldOut(rest, values[rest], y[rest], None, numbers, own, rest, None, folds, False)

@@ -23,6 +23,7 @@ from krein import KreinClassifier
 from krein.core.cascade import pooled
 from krein.datasets import make_protein_families
 from krein.estimators import lookzero
+from krein.estimators.fitting import equal_on_purpose
 from krein.measures import available, get_measure
 from krein.measures.registry import measure_class
 from krein.measures.series import _Elastic
@@ -464,7 +465,7 @@ def test_classes_of_equal_size_lose_equally_many_objects_in_a_fold(n_classes, si
 def test_sizes_that_vary_by_chance_are_not_equal_on_purpose(n_classes):
     rng = np.random.default_rng(0)
     draws = rng.multinomial(15 * n_classes, np.full(n_classes, 1 / n_classes), size=1000)
-    assert np.mean([lookzero.equal_on_purpose(sizes) for sizes in draws]) <= 0.02
+    assert np.mean([equal_on_purpose(sizes) for sizes in draws]) <= 0.02
 
 
 @pytest.mark.parametrize("groups", [np.arange(30), np.arange(30) // 4])

@@ -32,11 +32,11 @@ from .fitting import (
     N_FOLDS,
     SAMPLE_SIZE,
     LandmarkChoice,
+    dealt_folds,
     own_landmarks,
     refitted_scores,
     scaled,
     shares_of_groups,
-    stratified_folds,
 )
 
 HELD_OUT_OBJECTS = 2_500
@@ -147,9 +147,7 @@ class HeldOut:
             n_folds = int(np.clip(np.ceil(N_FOLDS * len(indices) / N), 2, N_FOLDS))
         everyone = totals_of(raw.y, weights_of(raw.weight, N), kept.n_classes)
         totals = None if refits else everyone
-        folds = stratified_folds(
-            values, codes, weights, totals, of, n_folds, keys=kept.keys[indices]
-        )
+        folds = dealt_folds(values, codes, weights, totals, of, n_folds, keys=kept.keys[indices])
         own, numbers = own_landmarks(groups, indices, landmarks), kept.numbers(indices)
         shares = in_proportion(shares_of_groups(of, numbers), numbers, folds >= 0, codes, kept)
         found = cls(indices, values, codes, weights, numbers, own, of, shares, folds, refits)
@@ -344,6 +342,8 @@ def in_proportion(
     wanted = totals_of(kept.rows.y[fair], everyone, C)
     have = totals_of(codes[scored], (numbers * each)[scored], C)
     held = have > 0
+    if not held.any():
+        return shares
     factor = np.ones(C)
     factor[held] = wanted[held] / have[held] * (have[held].sum() / wanted[held].sum())
     if np.ptp(factor) <= ROUNDING:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.sparse import issparse
-from scipy.special import chdtr, log_softmax
+from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -43,7 +43,7 @@ from ..model.heads import (
     log_class_sizes,
 )
 from .firstlook import HELD_OUT_OBJECTS
-from .fitting import dealt_in_turn, shares_of_groups
+from .fitting import dealt_in_turn, equal_on_purpose, shares_of_groups
 
 FEATURE_OBJECTS = 100_000
 """The head learns from at most about this many objects."""
@@ -456,14 +456,8 @@ def _can_be_held_out(codes: Codes, place: Indices, groups: Indices) -> bool:
 def _folds(codes: Codes, place: Indices, groups: Indices) -> NDArray[np.intp]:
     """Return the fold of each held-out object: groups are dealt in turn, in the order of objects.
 
-    `place` (n,) are the held-out objects, and `groups` (N,) those of all objects. Folds do not have
-    equal shares of each class: models without a fold would know how many objects of each class are
-    in it, which says much about few objects. (On 150 words of eleven languages, the held-out loss
-    would be 1.75 instead of 1.84, with 1.84 for new words.)
-
-    Classes of which equally many objects were collected are dealt one after the other: the class of
-    a held-out object, and only this class, would otherwise lack one, which few objects show. (With
-    40 classes of five strings, confidence was .22 at an accuracy of .38.)
+    `place` (n,) are the held-out objects, and `groups` (N,) those of all objects. Classes are dealt
+    as in `dealt_folds`.
     """
     n_folds = _number_of_folds(place, groups)
     order, folds = np.argsort(place), np.empty(len(place), dtype=np.intp)
@@ -480,29 +474,6 @@ def _folds(codes: Codes, place: Indices, groups: Indices) -> NDArray[np.intp]:
         if fold >= 0 and (every[own] == fold).all() and (groups[own] != first).any():
             every[(groups == first) & (every >= 0)] = (fold + 1) % 2
     return every[place]
-
-
-def equal_on_purpose(sizes: Indices) -> bool:
-    """Whether the sizes of classes (C,) are more equal than chance would make them.
-
-    If N objects of C equally frequent classes were drawn, Σ (n_c − n̄)²/n̄ would have about a χ²
-    distribution with C − 1 degrees of freedom. Sizes are whole numbers, hence the 1/n̄.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from krein.estimators.lookzero import equal_on_purpose
-    >>> equal_on_purpose(np.full(40, 5)), equal_on_purpose(np.random.default_rng(0).poisson(5, 40))
-    (True, False)
-    """
-    sizes = sizes[sizes > 0]
-    mean = sizes.mean()
-    spread = np.square(sizes - mean).sum() / mean
-    return bool(chdtr(len(sizes) - 1, spread + 1 / mean) < BY_CHANCE)
-
-
-BY_CHANCE = 0.01
-"""Class sizes that are as equal in less than this share of random samples are equal on purpose."""
 
 
 def _number_of_folds(place: Indices, groups: Indices) -> int:
