@@ -56,11 +56,48 @@ def test_an_object_of_weight_3_counts_three_times():
     )
 
 
-def test_small_classes_are_pooled_if_together_large_enough():
-    sizes = {0: GROUP_OBJECTS, 1: GROUP_OBJECTS - 1, 2: 1, 3: 0}
-    codes = np.repeat(list(sizes), list(sizes.values()))
-    np.testing.assert_array_equal(groups_of(codes, 4, GROUP_OBJECTS), [0, -1, -1, -1])
-    np.testing.assert_array_equal(groups_of(codes[:-1], 4, GROUP_OBJECTS), [0, -2, -2, -2])
+@pytest.mark.parametrize(
+    ("sizes", "groups"),
+    [
+        ([30, 29, 1, 0], [0, -1, -1, -1]),
+        ([30, 10, 40], [0, -1, 2]),  # enough for a group of their own
+        ([100, 40, 9, 0], [0, -1, -1, -1]),  # too few: the smallest other class joins them
+        ([100, 0], [-1, -1]),
+        ([3, 2], [-1, -1]),
+        ([30, 40], [0, 1]),
+    ],
+)
+def test_small_classes_share_a_group_that_is_large_enough(sizes, groups):
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    np.testing.assert_array_equal(groups_of(codes, len(sizes), 30, 10), groups)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.3])
+def test_a_rare_class_at_a_distance_raises_no_more_false_alarms(share):
+    """If only rare labels were ranked among all objects, all of them would be too many."""
+    rng = np.random.default_rng(0)
+    rates = []
+    for _ in range(60):
+        codes, asked = (rng.random((2, 1000)) < share).astype(int)
+        reference = novelty_reference(rng.exponential(size=1000) + 3 * codes, codes)
+        p = distance_p(reference, rng.exponential(size=1000) + 3 * asked, asked)
+        rates.append((p <= 0.05).mean())
+    assert np.mean(rates) <= 0.05 + 3 * np.std(rates) / np.sqrt(len(rates))
+
+
+@pytest.mark.parametrize("rare", [12, 17, 25])
+def test_a_rare_class_is_covered(rare):
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1], [600, rare])
+    inside = []
+    for _ in range(200):
+        odds = rng.normal(size=len(codes)) + np.array([3.0, -1.0])[codes]  # of the true label
+        zeros = np.zeros(len(codes))
+        reference = Reference(zeros, codes, zeros, odds, codes, None)
+        asked = rng.normal(size=50) - 1.0
+        sets = reference.sets(np.column_stack([-asked, asked]), coverage=0.9, by_class=True)
+        inside.append(sets[:, 1].mean())
+    assert np.mean(inside) >= 0.9 - 3 * np.std(inside) / np.sqrt(len(inside))
 
 
 def test_the_false_alarm_rate_holds_within_each_class():

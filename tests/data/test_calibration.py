@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from krein import IKFD, IKQD, PCVM
 from krein.core.gaussian import landmark_places, left_out_objects
-from krein.estimators.fitting import SAMPLE_SIZE, CalibrationSample, stratified_folds
+from krein.estimators.fitting import SAMPLE_SIZE, CalibrationSample, dealt_folds
 
 from .conftest import equal_models, make_words
 
@@ -166,13 +166,13 @@ def test_a_class_whose_sample_has_zero_weight(make, weighed, table, small_sample
 
 def test_a_class_of_one_object_is_never_held_out():
     codes, values = np.array([0, 0, 0, 1, 2]), np.random.default_rng(0).normal(size=(5, 3))
-    assert stratified_folds(values, codes, None)[3:].tolist() == [-1, -1]
-    assert (stratified_folds(values, codes, None)[:3] >= 0).all()
+    assert dealt_folds(values, codes, None)[3:].tolist() == [-1, -1]
+    assert (dealt_folds(values, codes, None)[:3] >= 0).all()
 
 
 def test_a_class_of_two_objects_is_held_out_one_at_a_time():
     codes, values = np.array([0, 0, 0, 1, 1]), np.random.default_rng(0).normal(size=(5, 3))
-    folds = stratified_folds(values, codes, None)
+    folds = dealt_folds(values, codes, None)
     assert (folds >= 0).all()
     assert folds[3] != folds[4]
 

@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss
 import krein.estimators.discriminants
 from krein import IKFD, IKQD, PCVM, KreinClassifier, NystromMap
 from krein.datasets import make_balls, make_two_gaussians
-from krein.estimators.fitting import stratified_folds
+from krein.estimators.fitting import dealt_folds
 
 from .test_ikfd_ikqd import manhattan_problem
 
@@ -117,12 +117,29 @@ def test_calibrated_probabilities_do_not_depend_on_the_order_of_rows(measure):
 
 def test_folds_are_assigned_by_content():
     K, y = manhattan_problem()
-    folds = stratified_folds(K, y, None)
+    folds = dealt_folds(K, y, None)
     order = np.random.default_rng(0).permutation(120)
-    assert np.array_equal(stratified_folds(K[np.ix_(order, order)], y[order], None), folds[order])
-    for c in range(3):
-        counts = np.bincount(folds[y == c], minlength=10)
-        assert counts.max() - counts.min() <= 1
+    assert np.array_equal(dealt_folds(K[np.ix_(order, order)], y[order], None), folds[order])
+    assert np.ptp(np.bincount(folds)) <= 1
+
+
+@pytest.mark.parametrize(("n_classes", "size"), [(40, 5), (11, 13)])
+def test_classes_of_equal_size_are_dealt_evenly(n_classes, size):
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat(np.arange(n_classes), size))
+    folds = dealt_folds(rng.normal(size=(len(y), 7)), y, None)
+    table = np.zeros((n_classes, folds.max() + 1), dtype=int)
+    np.add.at(table, (y, folds), 1)
+    assert (np.ptp(table, axis=0) <= 1).all()
+
+
+def test_groups_of_a_class_do_not_all_meet_in_one_fold():
+    """Even two objects of a class are held out, one after the other."""
+    values = np.repeat(np.arange(20.0), 10)[:, None]  # every tenth object is in the same fold
+    y = np.where(np.arange(200) % 100 == 5, 1, 0)
+    folds = dealt_folds(values, y, None)
+    assert (folds >= 0).all()
+    assert len(set(folds[y == 1])) == 2
 
 
 @BOTH

@@ -8,7 +8,7 @@ from sklearn.model_selection import GroupKFold, cross_validate
 from krein import IKFD, IKQD, PCVM, KreinClassifier
 from krein.data import open_data
 from krein.data.dataset import check_groups
-from krein.estimators.fitting import shares_of_groups, stratified_folds
+from krein.estimators.fitting import dealt_folds, shares_of_groups
 from krein.estimators.lookzero import fit_features
 from krein.measures import get_measure
 
@@ -118,7 +118,7 @@ def test_folds_keep_groups_together_and_every_class_in_training():
     values, codes = rng.normal(size=(200, 5)), rng.integers(0, 4, size=200)
     groups = rng.integers(0, 30, size=200)  # of several classes
     groups[codes == 3] = 77  # all of one class
-    folds = stratified_folds(values, codes, None, groups=groups)
+    folds = dealt_folds(values, codes, None, groups=groups)
     assert (folds[codes == 3] == -1).all()
     held = folds >= 0
     for group in np.unique(groups[held]):
@@ -126,7 +126,7 @@ def test_folds_keep_groups_together_and_every_class_in_training():
     for fold in range(folds.max() + 1):
         assert set(codes[folds != fold]) == {0, 1, 2, 3}
     order = rng.permutation(200)
-    again = stratified_folds(values[order], codes[order], None, groups=groups[order])
+    again = dealt_folds(values[order], codes[order], None, groups=groups[order])
     np.testing.assert_array_equal(again, folds[order])
 
 

@@ -13,7 +13,7 @@ from krein.core.gaussian import FisherFamily, QuadraticFamily
 from krein.core.pcvm.rows import Rows
 from krein.core.space import LandmarkSpace
 from krein.estimators.firstlook import HeldOut, Values, downdated_scores, with_class_sizes
-from krein.estimators.fitting import LandmarkChoice, stratified_folds
+from krein.estimators.fitting import LandmarkChoice, dealt_folds
 from krein.io import open_source
 from krein.landmarks import Selection, Stratified
 from krein.landmarks.random import default_number
@@ -83,7 +83,7 @@ def test_held_out_scores_match_a_model_without_the_fold(split, family):
     values = D[:, places]
     whole = QuadraticFamily(2).moments(space, space.origin(), values, y)
     model = family(2, shrinkage=0.3)
-    folds = stratified_folds(values[rest], y[rest], None, whole.weights)
+    folds = dealt_folds(values[rest], y[rest], None, whole.weights)
     own = rest[:, None] == places
     numbers = np.ones(len(rest))
     sample = HeldOut(rest, values[rest], y[rest], None, numbers, own, rest, None, folds, False)
@@ -297,9 +297,9 @@ def test_a_class_of_one_object_among_few():
 
 
 def values_of(features, groups, copies=None):
-    """Values of three classes with these groups."""
+    """Values with these groups."""
     everyone = np.arange(len(groups))
-    moments = SimpleNamespace(weights=np.ones(3))
+    moments = SimpleNamespace(weights=np.ones(features.y.max() + 1))
     return Values(features, moments, None, groups, everyone if copies is None else copies, everyone)
 
 
@@ -341,6 +341,27 @@ def test_with_groups_all_objects_are_held_out_or_a_sample_of_every_class(monkeyp
     some, _ = HeldOut.drawn(kept, np.arange(1, 2000, 100))
     assert abs(len(some.indices) - 400) < 5 * np.sqrt(400)
     assert (some.codes == 2).sum() == 9  # all that count
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_held_out_objects_have_the_class_shares_of_all_objects(grouped, monkeypatch):
+    """Half of the small classes are landmarks, and a sample contains all of a small class."""
+    monkeypatch.setattr("krein.estimators.firstlook.SAMPLE_SIZE", 300)
+    sizes = np.array([900, 60, 20, 4, 1])
+    codes = np.repeat(np.arange(5), sizes)
+    values = np.random.default_rng(0).normal(size=(len(codes), 20))
+    landmarks = np.flatnonzero((codes > 1) & (np.arange(len(codes)) % 2 == 0))
+    landmarks = np.union1d(landmarks, [0, 100, 200, 900, 984])
+    rows = np.arange(len(codes))
+    kept = values_of(Rows(values, codes, None), rows // 2 * 2 if grouped else rows)
+    sample, _ = HeldOut.drawn(kept, landmarks)
+    assert sample.refits == grouped
+    scored = sample.at(sample.scored)
+    held_out = np.bincount(scored.codes, scored.score_weights, 5)
+    n_groups = np.array([len(np.unique(kept.groups[codes == c])) for c in range(5)])
+    wanted = np.where(held_out > 0, n_groups, 0)
+    np.testing.assert_allclose(held_out / held_out.sum(), wanted / wanted.sum())
+    assert held_out[4] == 0
 
 
 def test_heads_that_cannot_pay_are_left_out():
@@ -484,7 +505,7 @@ def test_held_out_objects_are_no_copies_of_training_objects():
     for fold in np.unique(sample.folds):
         held = sample.indices[sample.folds == fold]
         assert np.isin(copies[held], copies[sample.indices[sample.folds != fold]]).sum() == 0
-    np.testing.assert_allclose(np.bincount(sample.groups, sample.score_weights).max(), 1.0)
+    np.testing.assert_allclose(sample.score_weights.sum(), sample.number)
     assert sample.number == len(np.unique(copies[sample.indices]))
 
 

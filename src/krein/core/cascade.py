@@ -454,7 +454,7 @@ def look_worth(
         short = replace(cascade, looks=cascade.looks[: k + 1])
         log_p, depth = short.run(n, C, partial(_rows_of, terms))
         loss = mean_of(losses_of(cascade.bounded(log_p), codes), weights)
-        spent = mean_of(np.cumsum(costs)[depth], weights)
+        spent = costs[0] + mean_of((np.cumsum(costs) - costs[0])[depth], weights)
         found.append(LookWorth(name, mean_of(depth == k, weights), spent, loss))
     return tuple(found)
 

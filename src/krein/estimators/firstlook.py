@@ -32,11 +32,11 @@ from .fitting import (
     N_FOLDS,
     SAMPLE_SIZE,
     LandmarkChoice,
+    dealt_folds,
     own_landmarks,
     refitted_scores,
     scaled,
     shares_of_groups,
-    stratified_folds,
 )
 
 HELD_OUT_OBJECTS = 2_500
@@ -147,11 +147,9 @@ class HeldOut:
             n_folds = int(np.clip(np.ceil(N_FOLDS * len(indices) / N), 2, N_FOLDS))
         everyone = totals_of(raw.y, weights_of(raw.weight, N), kept.n_classes)
         totals = None if refits else everyone
-        folds = stratified_folds(
-            values, codes, weights, totals, of, n_folds, keys=kept.keys[indices]
-        )
+        folds = dealt_folds(values, codes, weights, totals, of, n_folds, keys=kept.keys[indices])
         own, numbers = own_landmarks(groups, indices, landmarks), kept.numbers(indices)
-        shares = shares_of_groups(of, numbers)
+        shares = in_proportion(shares_of_groups(of, numbers), numbers, folds >= 0, codes, kept)
         found = cls(indices, values, codes, weights, numbers, own, of, shares, folds, refits)
         if kept.related and not (folds >= 0).any():
             warnings.warn(
@@ -327,6 +325,31 @@ def without_own_class(log_proba: Array, codes: Codes) -> Array:
     found[rows, codes] = np.where(np.isfinite(worst), worst, 0.0)
     scaled_to_one: Array = log_softmax(found, axis=1)
     return scaled_to_one
+
+
+def in_proportion(
+    shares: Array | None, numbers: Array, scored: Mask, codes: Codes, kept: Values
+) -> Array | None:
+    """Return the shares (n,) that give those `scored` the classes in proportion to all objects.
+
+    Landmarks are not held out, and a larger part of small classes are landmarks. Without this, new
+    objects would be in small classes, which are recognised worst, more often than held-out ones.
+    """
+    C, each = kept.n_classes, np.ones(len(codes)) if shares is None else shares
+    fair = np.flatnonzero(kept.numbers() > 0)
+    of_all = shares_of_groups(kept.groups[fair], kept.numbers(fair))
+    everyone = kept.numbers(fair) * weights_of(of_all, len(fair))
+    wanted = totals_of(kept.rows.y[fair], everyone, C)
+    have = totals_of(codes[scored], (numbers * each)[scored], C)
+    held = have > 0
+    if not held.any():
+        return shares
+    factor = np.ones(C)
+    factor[held] = wanted[held] / have[held] * (have[held].sum() / wanted[held].sum())
+    if np.ptp(factor) <= ROUNDING:
+        return shares
+    found: Array = each * factor[codes]
+    return found
 
 
 def with_copies(kept: Values) -> Array:

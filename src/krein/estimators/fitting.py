@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtr
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
@@ -963,7 +964,7 @@ def cross_fit(
     Uses the values (n, m) of the objects at these rows, so no pair is compared again. `groups` (N,)
     are those of all objects; a group is in one fold.
     """
-    folds = stratified_folds(values, codes, weights, groups=groups[rows])
+    folds = dealt_folds(values, codes, weights, groups=groups[rows])
     some = np.flatnonzero(folds >= 0)
     present = np.unique(codes if weights is None else codes[weights > 0])
     if len(some) == 0 or len(present) < len(np.unique(choice.landmarks.codes)):
@@ -1011,7 +1012,7 @@ def refitted_scores(
     return scores
 
 
-def stratified_folds(
+def dealt_folds(
     values: Array,
     codes: Codes,
     weights: Array | None,
@@ -1021,7 +1022,14 @@ def stratified_folds(
     *,
     keys: Indices | None = None,
 ) -> Codes:
-    """Assign the groups of each class to the folds in turn, in the order of their values.
+    """Assign the groups to the folds in turn, in the order of their values.
+
+    Folds do not have equal shares of each class: models without a fold would know how many objects
+    of each class are in it, which is informative if there are few objects. (On 150 words of eleven languages,
+    the held-out loss of look zero would be 1.75 instead of 1.84, with 1.84 for new words.) But
+    classes of which equally many objects were collected are dealt one after the other: otherwise,
+    the class of a held-out object would be the only one that lacks an object. (With 40 classes of
+    five strings, confidence was .22 at an accuracy of .38.)
 
     Objects are ordered by sums over their sorted values (n, m), so the result depends neither on
     their order nor on that of the landmarks; `keys` (n,) decide between equal ones. By default,
@@ -1046,11 +1054,42 @@ def stratified_folds(
     ascending = np.sort(values[dealt], axis=1)  # so that sums do not depend on the column order
     middle = ascending[:, ascending.shape[1] // 2] if len(dealt) else np.empty(0)
     ties = np.zeros(len(dealt)) if keys is None else keys[dealt]
-    order = dealt[np.lexsort([ties, w[dealt], middle, ascending.sum(axis=1), codes[dealt]])]
+    by_class = np.zeros(len(dealt), dtype=np.intp)
+    each = np.bincount(codes[dealt])
+    if len(dealt) and equal_on_purpose(each):
+        by_class, n_folds = codes[dealt], max(min(n_folds, int(each[each > 0].min())), 2)
+    order = dealt[np.lexsort([ties, w[dealt], middle, ascending.sum(axis=1), by_class])]
     folds = np.full(n, -1, dtype=np.intp)
     folds[order] = dealt_in_turn(groups[order], n_folds)
-    folds[~with_others(folds)] = -1  # several groups of a class may meet in one fold
+    for c in np.unique(codes[~with_others(folds)]):  # several groups of a class met in one fold
+        own = order[codes[order] == c]
+        if len(own):
+            folds[(groups == groups[own[0]]) & (folds >= 0)] = (folds[own[0]] + 1) % n_folds
+    folds[~with_others(folds)] = -1
     return folds
+
+
+def equal_on_purpose(sizes: Indices) -> bool:
+    """Whether the sizes of classes (C,) are more equal than chance would make them.
+
+    If N objects of C equally frequent classes were drawn, Σ (n_c − n̄)²/n̄ would have about a χ²
+    distribution with C − 1 degrees of freedom. Sizes are whole numbers, hence the 1/n̄.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.estimators.fitting import equal_on_purpose
+    >>> equal_on_purpose(np.full(40, 5)), equal_on_purpose(np.random.default_rng(0).poisson(5, 40))
+    (True, False)
+    """
+    sizes = sizes[sizes > 0]
+    mean = sizes.mean()
+    spread = np.square(sizes - mean).sum() / mean
+    return bool(chdtr(len(sizes) - 1, spread + 1 / mean) < EQUAL_BY_CHANCE)
+
+
+EQUAL_BY_CHANCE = 0.01
+"""Class sizes that are as equal in less than this share of random samples are equal on purpose."""
 
 
 def dealt_in_turn(groups: Indices, n_folds: int) -> Indices:
