@@ -1025,11 +1025,11 @@ def dealt_folds(
     """Assign the groups to the folds in turn, in the order of their values.
 
     Folds do not have equal shares of each class: models without a fold would know how many objects
-    of each class are in it, which is informative if there are few objects. (On 150 words of eleven languages,
-    the held-out loss of look zero would be 1.75 instead of 1.84, with 1.84 for new words.) But
-    classes of which equally many objects were collected are dealt one after the other: otherwise,
-    the class of a held-out object would be the only one that lacks an object. (With 40 classes of
-    five strings, confidence was .22 at an accuracy of .38.)
+    of each class are in it, which is informative if there are few objects. (On 150 words of eleven
+    languages, the held-out loss of look zero would be 1.75 instead of 1.84, with 1.84 for new
+    words.) But classes of which equally many objects were collected are dealt one after the other:
+    otherwise, the class of a held-out object would be the only one that lacks an object. (With 40
+    classes of five strings, confidence was .22 at an accuracy of .38.)
 
     Objects are ordered by sums over their sorted values (n, m), so the result depends neither on
     their order nor on that of the landmarks; `keys` (n,) decide between equal ones. By default,
