@@ -121,6 +121,32 @@ def run():
     return called
 
 
+@pytest.fixture(scope="session")
+def models():
+    """What `krein fit` has printed and written, by its arguments."""
+    return {}
+
+
+@pytest.fixture
+def fit(files, run, models):
+    """Write the model that `krein fit` makes of files that are the same in each test.
+
+    The arguments end with the name of the model. The command runs once for all tests, and its
+    standard output is returned.
+    """
+
+    def written(*args):
+        if args not in models:
+            code, out, err = run("fit", *args)
+            assert code == 0, err
+            models[args] = out, (files / args[-1]).read_bytes()
+        out, content = models[args]
+        (files / args[-1]).write_bytes(content)
+        return out
+
+    return written
+
+
 @pytest.fixture
 def environment(tmp_path_factory):
     """Environment variables with which a shell finds the command `krein`."""

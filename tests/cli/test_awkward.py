@@ -13,9 +13,8 @@ WORDS = ("words.csv", "--objects", "word", "--labels", "language")
 
 
 @pytest.fixture
-def model(files, run):
-    code, _, err = run("fit", *WORDS, "-o", "m.krein")
-    assert code == 0, err
+def model(fit):
+    fit(*WORDS, "-o", "m.krein")
 
 
 @pytest.mark.parametrize(

@@ -121,12 +121,12 @@ def replaced(tree, path, value):
     return {**tree, path[0]: replaced(tree[path[0]], path[1:], value)}
 
 
-def test_a_forged_description_is_refused_in_one_line(files, run, monkeypatch):
+def test_a_forged_description_is_refused_in_one_line(files, fit, run, monkeypatch):
     """Every number and array of the parts that are shown; the seal of the file is right."""
     from krein.io.modelfile import read_model, write_model
 
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    run("fit", "families.fasta", *PATTERN, "--model", "ikfd", "-o", "m.krein")
+    fit("families.fasta", *PATTERN, "--model", "ikfd", "-o", "m.krein")
     tree = read_model("m.krein")
     model = ("fitted", "model_", "fields")
     landmarks = (*model, "landmarks", "fields")

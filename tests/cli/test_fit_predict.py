@@ -20,10 +20,8 @@ def table(text):
 
 
 @pytest.fixture
-def model(files, run):
-    code, out, err = run("fit", "families.fasta", *PATTERN, "-o", "model.krein")
-    assert code == 0, err
-    return out
+def model(fit):
+    return fit("families.fasta", *PATTERN, "-o", "model.krein")
 
 
 def test_fit_says_what_it_did(files, model):

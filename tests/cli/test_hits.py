@@ -20,10 +20,8 @@ def table(text):
 
 
 @pytest.fixture
-def model(files, run):
-    code, out, err = run(*FIT)
-    assert code == 0, err
-    assert "4,800 hits of 120 objects, scored by bits" in out
+def model(files, fit):
+    assert "4,800 hits of 120 objects, scored by bits" in fit(*FIT[1:])
     return files / "model.krein"
 
 

@@ -16,12 +16,9 @@ WAIT = 60  # seconds until a test gives up; no test asserts how fast an answer a
 
 
 @pytest.fixture
-def asked(files, run, environment):
+def asked(files, fit, environment):
     """Start `krein predict` with a pipe to write to and a pipe to read from."""
-    code, _, err = run(
-        "fit", "words.csv", "--objects", "word", "--labels", "language", "-o", "model.krein"
-    )
-    assert code == 0, err
+    fit("words.csv", "--objects", "word", "--labels", "language", "-o", "model.krein")
     started = []
 
     def start(*args):
@@ -94,12 +91,9 @@ def test_a_command_that_waits_can_be_stopped(asked, number):
 
 
 @pytest.fixture
-def lines(files, run):
+def lines(files, fit, run):
     """Write a file of many lines, and return the rows that a model predicts for it."""
-    code, _, err = run(
-        "fit", "words.csv", "--objects", "word", "--labels", "language", "-o", "model.krein"
-    )
-    assert code == 0, err
+    fit("words.csv", "--objects", "word", "--labels", "language", "-o", "model.krein")
     texts = [f"{w}{'aeiou'[i % 5]}{i}" for i in range(1200) for w in ("haus", "mouse")]
     (files / "lines.txt").write_text("".join(f"{text}\n" for text in texts))
     code, rows, err = run("predict", "model.krein", "lines.txt")

@@ -29,9 +29,8 @@ def rows(files):
 
 
 @pytest.fixture
-def model(files, run):
-    code, out, err = run("fit", "people.csv", *SPEC, *NORMALIZED, "-o", "m.krein")
-    assert code == 0, err
+def model(fit):
+    out = fit("people.csv", *SPEC, *NORMALIZED, "-o", "m.krein")
     assert "records of the columns 'name', 'age', 'born', labels in 'class', names in 'id'" in out
     assert "name=levenshtein, age=euclidean*0.1,born=levenshtein*5 (born.normalize=true)" in out
     return "m.krein"

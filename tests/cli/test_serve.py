@@ -74,9 +74,8 @@ def ask(port, asked):
 
 
 @pytest.fixture
-def model(files, run):
-    code, _, err = run("fit", "families.fasta", *PATTERN, "-o", "model.krein")
-    assert code == 0, err
+def model(fit):
+    fit("families.fasta", *PATTERN, "-o", "model.krein")
     return "model.krein"
 
 

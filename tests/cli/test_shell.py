@@ -64,10 +64,9 @@ def examples(name):
 
 
 @pytest.mark.parametrize("name", sorted(set(_COMMANDS) - {"demo", "serve"}))  # tested separately
-def test_the_examples_of_help_work(name, run, shell, files):
+def test_the_examples_of_help_work(name, run, fit, shell, files):
     if name in ("predict", "inspect", "explain"):
-        fit = ["fit", "families.fasta", "--label-pattern", r"family=(\w+)", "-o", "model.krein"]
-        assert run(*fit)[0] == 0
+        fit("families.fasta", "--label-pattern", r"family=(\w+)", "-o", "model.krein")
         (files / "new.fasta.gz").write_bytes(gzip.compress((files / "new.fasta").read_bytes()))
     for line in examples(name):
         if name == "predict" and "--queries" in line:
@@ -88,8 +87,8 @@ def test_every_command_has_an_example():
         assert examples(name), name
 
 
-def test_a_closed_pipe_is_not_an_error(run, shell, files):
-    assert run("fit", "words.csv", "--labels", "language", "-o", "m.krein")[0] == 0
+def test_a_closed_pipe_is_not_an_error(fit, shell, files):
+    fit("words.csv", "--labels", "language", "-o", "m.krein")
     (files / "many.txt").write_text("house\n" * 50_000)
     done = shell("krein predict m.krein many.txt | head -2; echo ${PIPESTATUS[0]}", files)
     assert done.stderr == ""

@@ -15,9 +15,8 @@ WORDS = ("fit", "words.csv", "--objects", "word", "--labels", "language")
 
 
 @pytest.fixture
-def model(files, run):
-    code, _, err = run(*WORDS, "-o", "m.krein")
-    assert code == 0, err
+def model(files, fit):
+    fit(*WORDS[1:], "-o", "m.krein")
     return files / "m.krein"
 
 

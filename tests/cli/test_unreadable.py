@@ -21,9 +21,8 @@ def table(text, delimiter=","):
 
 
 @pytest.fixture
-def model(files, run):
-    code, _, err = run("fit", "families.fasta", *PATTERN, "-o", "model.krein")
-    assert code == 0, err
+def model(fit):
+    fit("families.fasta", *PATTERN, "-o", "model.krein")
 
 
 def put_between(files, bad):
@@ -148,8 +147,8 @@ def test_the_letter_policy_of_the_model_is_the_default(files, run, rule, done):
     assert table(out)[0]["status"] == "unreadable"
 
 
-def test_unknown_letters_is_an_option_for_sequences(files, run):
-    run("fit", "words.csv", "--objects", "word", "--labels", "language", "-o", "m.krein")
+def test_unknown_letters_is_an_option_for_sequences(fit, run):
+    fit("words.csv", "--objects", "word", "--labels", "language", "-o", "m.krein")
     code, _, err = run("predict", "m.krein", "--unknown-letters", "X", input="house\n")
     assert code == 2
     assert "--unknown-letters is for sequences; the model compares by levenshtein" in err
@@ -229,8 +228,8 @@ BAD_LINES = {
 
 
 @pytest.mark.parametrize("bad", BAD_LINES.values(), ids=BAD_LINES)
-def test_json_lines_continue_after_a_bad_line(files, run, bad):
-    run("fit", "words.csv", *WORDS, "--labels", "language", "-o", "w.krein")
+def test_json_lines_continue_after_a_bad_line(fit, run, bad):
+    fit("words.csv", *WORDS, "--labels", "language", "-o", "w.krein")
     good = [json.dumps({"id": f"w{i}", "word": w}) for i, w in enumerate(["house", "maus"])]
     text = "\n".join([good[0], bad, good[1]]) + "\n"
     code, out, err = run(
@@ -244,8 +243,8 @@ def test_json_lines_continue_after_a_bad_line(files, run, bad):
     assert (first["label"], last["label"]) == ("en", "de")
 
 
-def test_a_table_continues_after_a_bad_row(files, run):
-    run("fit", "words.csv", *WORDS, "--labels", "language", "-o", "w.krein")
+def test_a_table_continues_after_a_bad_row(files, fit, run):
+    fit("words.csv", *WORDS, "--labels", "language", "-o", "w.krein")
     (files / "new.csv").write_text("id,word\na,house\nb\nc,\nd,maus\n")
     code, out, err = run("predict", "w.krein", "new.csv", *WORDS, "--names", "id")
     assert code == 0, err
@@ -283,7 +282,7 @@ def test_fitting_still_needs_every_record(files, run):
 
 
 @pytest.fixture
-def vectors(files, run):
+def vectors(fit):
     """A model of vectors, and one of given distances."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3)) + 3 * (np.arange(60)[:, None] % 2)
@@ -291,9 +290,7 @@ def vectors(files, run):
     np.save("D.npy", np.abs(X[:, None] - X[None]).sum(axis=2))
     Path("y.txt").write_text("".join(f"{'ab'[i % 2]}\n" for i in range(60)))
     for name, options in (("X", ("--measure", "manhattan")), ("D", ("--distance",))):
-        given = (f"{name}.npy", *options, "--labels", "y.txt", "-o", f"{name}.krein")
-        code, _, err = run("fit", *given)
-        assert code == 0, err
+        fit(f"{name}.npy", *options, "--labels", "y.txt", "-o", f"{name}.krein")
 
 
 def write_objects(path, rows):
