@@ -1,6 +1,7 @@
 """Settings and fixtures that all tests share."""
 
 import os
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +14,16 @@ settings.register_profile("calm", calm)
 # CI tries the same examples in every run; elsewhere, each run tries new ones
 settings.register_profile("decisive", calm, derandomize=True)
 settings.load_profile("decisive" if os.environ.get("CI") else "calm")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _few_steps_of_tsne():
+    """Evaluations draw a map, which takes most of their time; no test depends on its quality."""
+    from sklearn import manifold
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifold, "TSNE", partial(manifold.TSNE, max_iter=250))
+        yield
 
 
 @pytest.fixture(params=MARKET, ids=lambda case: case.name)

@@ -122,13 +122,13 @@ def test_evaluate_uses_groups_and_reports_them():
     labels = np.array(["even", "odd"])[of % 2]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        given = evaluate(
-            sequences, labels, ["ikfd"], measure="smith-waterman", folds=4,
-            groups=[f"family {k}" for k in of],
+        given, found = (
+            evaluate(
+                sequences, labels, ["ikfd"], measure="smith-waterman", folds=4, groups=groups,
+                calibrate=False,
+            )
+            for groups in ([f"family {k}" for k in of], "identity:0.4")
         )  # fmt: skip
-        found = evaluate(
-            sequences, labels, ["ikfd"], measure="smith-waterman", folds=4, groups="identity:0.4"
-        )
     assert same_partition(found.groups, given.groups)
     np.testing.assert_array_equal(found.folds, given.folds)
     assert all(len(set(given.folds[of == k])) == 1 for k in range(20))
@@ -146,6 +146,7 @@ def test_near_duplicates_in_other_folds_are_warned_about_with_their_share(everyt
     copies = [s[:30] + "A" + s[31:] for s in sequences[:30]]  # one letter differs
     labels = np.array(["even", "odd"])[np.append(of, of[:30]) % 2]
     options = {"measure": "smith-waterman", "folds": 6, "n_landmarks": 20, "landmarks": "random"}
+    options["calibrate"] = False
     models = ["ikfd", "knn"] if everything else ["ikfd"]
     with pytest.warns(UserWarning, match=r"% of the objects have a near-duplicate \(identity 0\.9"):
         found = evaluate(sequences + copies, labels, models, **options)
