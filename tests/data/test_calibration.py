@@ -13,7 +13,7 @@ from krein.estimators.fitting import SAMPLE_SIZE, CalibrationSample, dealt_folds
 
 from .conftest import equal_models, make_words
 
-N = 1000
+N = 800
 GIVEN = np.arange(3, N, 37)
 MODELS = {
     "IKFD": IKFD("levenshtein", landmarks=GIVEN),
@@ -27,6 +27,7 @@ MODELS = {
 ALL = pytest.mark.parametrize("name", MODELS)
 
 
+@cache
 def noisy_words(n, seed):
     """Words of three languages, about one in six with a wrong label."""
     words, labels = make_words(n, seed)
