@@ -68,6 +68,7 @@ def test_a_second_run_compares_nothing(tmp_path):
     assert pairs.evaluations == 9
 
 
+@pytest.mark.slow
 def test_killed_before_a_disk_operation(tmp_path):
     """Processes are killed at different operations; finished blocks are never lost."""
     folder, out = tmp_path / "cache", tmp_path / "out.npz"
@@ -83,6 +84,7 @@ def test_killed_before_a_disk_operation(tmp_path):
     assert finish(folder, out) == (0, TOTAL)
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments(tmp_path):
     folder, out = tmp_path / "cache", tmp_path / "out.npz"
     for _ in range(3):

@@ -173,6 +173,7 @@ def test_a_function_that_fails_names_the_pair(n_jobs):
         collect(pairs, np.arange(5))
 
 
+@pytest.mark.slow
 def test_a_dead_worker_is_reported():
     here = os.getpid()
 

@@ -346,11 +346,12 @@ def test_random_objects_of_any_length_are_not_called_known(measure, make, n):
 def test_false_alarms_are_equally_frequent_in_each_fifth_of_the_lengths():
     rates, plain = [], []
     for seed in range(5):
-        X, y = fragments(4000, seed)
+        X, y = fragments(3000, seed)
         clf = KreinClassifier("levenshtein", n_landmarks=40, features=None).fit(X[:1200], y[:1200])
         sizes = np.array([len(one) for one in X[1200:]])
         fifth = np.searchsorted(np.quantile(sizes, [0.2, 0.4, 0.6, 0.8]), sizes)
-        for model, found in ((clf, rates), (without_sizes(clf), plain)):
+        both = (clf, rates), (without_sizes(clf), plain)
+        for model, found in both if seed < 2 else both[:1]:
             p = model.novelty(X[1200:])
             found.append([(p[fifth == k] <= 0.05).mean() for k in range(5)])
     assert np.mean(rates, axis=0).min() > 0.03

@@ -260,6 +260,7 @@ def test_matlab_arrays_that_are_not_data_are_named(tmp_path):
     assert open_source(path).read().objects.shape == (3000, 3000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packed", [True, False])
 def test_damaged_matlab_files_are_named(tmp_path, packed):
     path = tmp_path / "a.mat"
