@@ -2,12 +2,18 @@
 
 import ast
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 from tests.lowest import lowest
 
 SRC = Path(__file__).parents[1] / "src"
 FILES = sorted((SRC / "krein").rglob("*.py"))
+
+
+@cache
+def parsed(path):
+    return ast.parse(path.read_text("utf-8"))
 
 
 def name_of(path):
@@ -24,7 +30,7 @@ def imported(path):
     package = own if path.name == "__init__.py" else own.rpartition(".")[0]
     found = set()
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    todo = list(ast.parse(path.read_text("utf-8")).body)
+    todo = list(parsed(path).body)
     while todo:
         node = todo.pop()
         if isinstance(node, ast.Import):
@@ -57,7 +63,7 @@ def test_a_public_name_means_one_thing():
     names = Counter(
         node.name
         for path in FILES
-        for node in ast.parse(path.read_text("utf-8")).body
+        for node in parsed(path).body
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_")
     )
     assert {name for name, number in names.items() if number > 1} == {"command"}

@@ -89,7 +89,7 @@ def test_json_matches_the_library(files, run):
 
 
 def test_a_cache_serves_a_second_evaluation(files, run):
-    line = ["evaluate", "words.csv", "--labels", "language", "--folds", "4", "--cache", "c"]
+    line = ["evaluate", "words.csv", "--labels", "language", "--folds", "2", "--cache", "c"]
     line += ["--compare", "krein,ikfd"]
     first, second = run(*line), run(*line)
     assert first[0] == second[0] == 0

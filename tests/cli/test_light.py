@@ -27,38 +27,44 @@ MODELS = (
 WATCHED = """
 import json, sys
 from krein.cli import krein
-try:
-    krein(sys.argv[1:])
-except SystemExit as end:
-    heavy = {"sklearn", "pandas", "joblib", "dask", "scipy.optimize", "scipy.stats"}
-    print(json.dumps([end.code, sorted(heavy & set(sys.modules))]), file=sys.stderr)
+heavy = {"sklearn", "pandas", "joblib", "dask", "scipy.optimize", "scipy.stats"}
+for path in sys.argv[2:]:
+    try:
+        krein(["predict", path, sys.argv[1], "-o", path + ".jsonl"])
+    except SystemExit as end:
+        print(json.dumps([end.code, sorted(heavy & set(sys.modules))]))
 """
 
 
-@pytest.fixture(scope="module", params=MODELS, ids=lambda model: str(model)[:60])
-def saved(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """All models, and the files that they are saved in."""
     folder = tmp_path_factory.mktemp("light")
-    model = request.param.fit(X[:100], Y[:100])
-    model.save(folder / "m.krein")
-    (folder / "new.fasta").write_text("".join(f">s{i}\n{x}\n" for i, x in enumerate(X[100:])))
-    return folder, model
+    found = []
+    for i, model in enumerate(MODELS):
+        model.fit(X[:100], Y[:100]).save(folder / f"{i}.krein")
+        found.append((model, folder / f"{i}.krein"))
+    return found
 
 
-def test_predict_does_not_import_scikit_learn(saved):
-    folder, model = saved
-    options = [folder / "m.krein", folder / "new.fasta", "--format", "jsonl"]
-    command = [sys.executable, "-c", WATCHED, "predict", *options]
+def test_predict_does_not_import_scikit_learn(saved, tmp_path):
+    new = tmp_path / "new.fasta"
+    new.write_text("".join(f">s{i}\n{x}\n" for i, x in enumerate(X[100:])))
+    command = [sys.executable, "-c", WATCHED, new, *(path for _, path in saved)]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert json.loads(run.stderr.splitlines()[-1]) == [0, []]
-    rows = [json.loads(line) for line in run.stdout.splitlines()]
-    P = model.predict_proba(X[100:])
-    assert [row["probability"] for row in rows] == P.max(axis=1).tolist()
-    assert [row["label"] for row in rows] == model.predict(X[100:]).tolist()
+    assert [json.loads(line) for line in run.stdout.splitlines()] == [[0, []]] * len(MODELS)
+    for model, path in saved:
+        lines = path.with_name(f"{path.name}.jsonl").read_text("utf-8").splitlines()
+        rows = [json.loads(line) for line in lines]
+        P = model.predict_proba(X[100:])
+        assert [row["probability"] for row in rows] == P.max(axis=1).tolist()
+        assert [row["label"] for row in rows] == model.predict(X[100:]).tolist()
 
 
-def test_a_model_without_scikit_learn_predicts_the_same(saved):
-    folder, model = saved
-    light = load(folder / "m.krein", only_model=True)
+@pytest.mark.parametrize("which", range(len(MODELS)), ids=[str(model)[:60] for model in MODELS])
+def test_a_model_without_scikit_learn_predicts_the_same(saved, which):
+    model, path = saved[which]
+    light = load(path, only_model=True)
     assert not hasattr(light, "fit")
     assert (light.look_zero is not None) == isinstance(model, KreinClassifier)
     methods = ["decision_function", "predict_log_proba", "predict_proba", "predict", "rank_labels"]
