@@ -221,21 +221,22 @@ def fit_scale_and_offsets(
     True
     """
     n, C = scores.shape
-    rows = np.arange(n)
     w = weights_of(weights, n)
     total = float(w.sum())
-    used = np.isfinite(log_prior).any(axis=0)
-    wanted = np.where(used, (w / (total * used.sum()))[:, None], 0.0)  # the pseudo-object
-    wanted[rows, codes] += w
-    w = wanted.sum(axis=1)
-    s = np.where(np.isfinite(scores), scores, 0.0)
-    s = s - s.max(axis=1, keepdims=True)  # a constant per row changes nothing
+    # one row per class: sums over the classes of an object then add whole rows
+    log_prior = np.ascontiguousarray(log_prior.T)
+    used = np.isfinite(log_prior).any(axis=1)
+    wanted = np.where(used[:, None], w / (total * used.sum()), 0.0)  # the pseudo-object
+    wanted[codes, np.arange(n)] += w
+    w = wanted.sum(axis=0)
+    s = np.ascontiguousarray(np.where(np.isfinite(scores), scores, 0.0).T)
+    s -= s.max(axis=0)  # a constant per object changes nothing
 
     def objective(theta: Array) -> tuple[float, Array]:
         beta, o = theta[0], theta[1:]
-        log_p = log_softmax(beta * s + log_prior + o, axis=1)
+        log_p = log_softmax(beta * s + log_prior + o[:, None], axis=0)
         penalty = beta - 1 - np.log(beta) + 0.5 * float(o @ o)
-        return float(-(wanted[:, used] * log_p[:, used]).sum()) + penalty, log_p
+        return float(-(wanted[used] * log_p[used]).sum()) + penalty, log_p
 
     theta = np.append(1.0, np.zeros(C))
     if start is not None:
@@ -243,14 +244,15 @@ def fit_scale_and_offsets(
     value, log_p = objective(theta)
     for _ in range(_NEWTON_STEPS):
         p = np.exp(log_p)
-        residual = p * w[:, None] - wanted
-        mean = (p * s).sum(axis=1)
-        gradient = np.concatenate([[float((residual * s).sum())], residual.sum(axis=0)])
+        pw, ps = p * w, p * s
+        residual = pw - wanted
+        mean = ps.sum(axis=0)
+        gradient = np.concatenate([[float((residual * s).sum())], residual.sum(axis=1)])
         gradient += np.concatenate([[1 - 1 / theta[0]], theta[1:]])
         H = np.zeros((1 + C, 1 + C))
-        H[0, 0] = float(w @ ((p * s**2).sum(axis=1) - mean**2)) + theta[0] ** -2
-        H[0, 1:] = H[1:, 0] = (w[:, None] * p * (s - mean[:, None])).sum(axis=0)
-        H[1:, 1:] = np.diag(w @ p) - (p * w[:, None]).T @ p + np.eye(C)
+        H[0, 0] = float(w @ ((ps * s).sum(axis=0) - mean**2)) + theta[0] ** -2
+        H[0, 1:] = H[1:, 0] = (pw * (s - mean)).sum(axis=1)
+        H[1:, 1:] = np.diag(p @ w) - pw @ p.T + np.eye(C)
         step = np.linalg.solve(H, gradient)
         step[1:][~used] = 0.0
         decrease = float(gradient @ step)
