@@ -225,7 +225,7 @@ def fit_scale_and_offsets(
     total = float(w.sum())
     # one row per class: sums over the classes of an object then add whole rows
     log_prior = np.ascontiguousarray(log_prior.T)
-    used = np.isfinite(log_prior).any(axis=1)
+    used = np.asarray(np.isfinite(log_prior).any(axis=1))
     wanted = np.where(used[:, None], w / (total * used.sum()), 0.0)  # the pseudo-object
     wanted[codes, np.arange(n)] += w
     w = wanted.sum(axis=0)
