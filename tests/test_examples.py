@@ -30,7 +30,7 @@ def test_example(path, tmp_path, monkeypatch):
     if path.stem == "report_picture" and not shutil.which("chromium"):
         pytest.skip("no Chromium is installed")
     output = tmp_path / ("result.png" if path.stem == "picture" else "result")
-    monkeypatch.setattr(sys, "argv", [path.name, "--output", str(output), "--objects", "250"])
+    monkeypatch.setattr(sys, "argv", [path.name, "--output", str(output), "--objects", "120"])
     runpy.run_path(str(path), run_name="__main__")
     assert output.exists()
 
@@ -38,7 +38,7 @@ def test_example(path, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", FIGURES)
 def test_figure(name, tmp_path, monkeypatch):
     output = tmp_path / "results"
-    monkeypatch.setattr(sys, "argv", [name, "--output", str(output), "--objects", "250"])
+    monkeypatch.setattr(sys, "argv", [name, "--output", str(output), "--objects", "120"])
     runpy.run_module(f"paper.{name}", run_name="__main__")
     assert (tmp_path / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
