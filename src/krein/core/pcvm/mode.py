@@ -301,7 +301,8 @@ class Quadratic:
             return x
         v, a = -self.c[free], self.a[free]
         if self.square is not None:
-            x[free] = _solve(self.square[np.ix_(free, free)], a, v)
+            some = self.square.copy() if free.all() else self.square[np.ix_(free, free)]
+            x[free] = _solve(some, a, v)
             return x
         assert self.root is not None
         R = self.root[:, free]
@@ -481,19 +482,19 @@ class Posterior:
         mean = self.feature_mean
         Hbb = H4[:, r, :, r] + BIAS_PRECISION * np.eye(C)
         HbV = H4[:, r, :, :r] - H4[:, r, :, r][:, :, None] * mean  # (C, C, r)
-        HVV = (
-            H4[:, :r, :, :r]
-            - mean[None, :, None, None] * H4[:, r, :, :r][:, None]
-            - HbV.transpose(1, 2, 0)[:, :, :, None] * mean
-        ).reshape(C * r, C * r)
-        HbV = HbV.reshape(C, C * r)
+        # the matrix is large, so it is changed in place: H_VV becomes S
+        S = H4[:, :r, :, :r] - mean[None, :, None, None] * H4[:, r, :, :r][:, None]
+        S -= HbV.transpose(1, 2, 0)[:, :, :, None] * mean
+        S, HbV = S.reshape(C * r, C * r), HbV.reshape(C, C * r)
         bias = cho_factor(Hbb)
-        S = HVV - HbV.T @ cho_solve(bias, HbV)
+        S -= HbV.T @ cho_solve(bias, HbV)
         # weights of basis functions, classes outermost: V_c = Q (flip_c ∘ x_c / deviation)
         scale = (self.flip / self.deviation[:, None]).T  # (C, M)
         by_x, square, root = scale.ravel(), None, None
         if self.Q is None:
-            square, HbX = S * by_x * by_x[:, None], HbV * by_x
+            S *= by_x
+            S *= by_x[:, None]
+            square, HbX = S, HbV * by_x
         else:
             HbX = ((HbV.reshape(C, C, r) @ self.Q) * scale).reshape(C, C * M)
             if r >= M:
