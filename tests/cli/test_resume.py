@@ -2,6 +2,7 @@
 
 import json
 import os
+from functools import partial
 
 import numpy as np
 import pytest
@@ -116,7 +117,8 @@ def test_rows_survive_a_full_disk(world, run, monkeypatch, small_disk, full, tmp
             return complete(self, file, n)
         with monkeypatch.context() as patched:
             if full == "note":
-                patched.setattr(output, "named_writer", lambda *_: open(small_disk, "wb"))
+                writer = partial(open, small_disk, "wb")
+                patched.setattr(output, "named_writer", lambda *_: writer())
                 return complete(self, file, n)
             with open(small_disk, "wb", buffering=0) as disk:
                 return disk.write(b"rows")

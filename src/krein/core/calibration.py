@@ -668,9 +668,7 @@ class Reference:
             p[there] = _combined(parts, w)
         return p, far, unfit
 
-    def by_chance(
-        self, scores: Array, x: Array | None, compared: Mask | bool = True
-    ) -> Array:
+    def by_chance(self, scores: Array, x: Array | None, compared: Mask | bool = True) -> Array:
         """Return the share (q,) of random objects of the same size that are as near to known ones.
 
         Without random objects, and for objects that were not `compared`, it is 0 within the

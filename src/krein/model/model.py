@@ -309,9 +309,9 @@ class Model:
         `why`, the result of `explain` with this many known objects, and `ranks` the fields of
         `RankAnswers`: `rank_nodes`, `rank_probabilities`, `rank_unknown` and `rank_novelty`.
 
-        Ranks have a p-value of novelty that needs no more comparisons than their probabilities. So
-        with `ranks`, an object that an earlier look answers is not compared further, unless
-        `compare_all`, `evidence`, or random objects get such answers, too: its `novelty` is `unfit`.
+        Ranks have p-values of their own. So with `ranks`, an object that an early look answers is
+        not compared further: its `novelty` is `unfit`, and `far` is 1. All objects are compared
+        with `compare_all`, for `evidence`, and if random objects get early answers, too.
         """
         reference = self._reference()
         C = len(self.classes)

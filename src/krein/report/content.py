@@ -81,6 +81,7 @@ def report_content(
         "best": models.index(evaluation.best),
         "headline": headline(evaluation),
         "ranks": evaluation.by_rank and evaluation.by_rank[evaluation.best.name],
+        "ranks_learned": evaluation.best.learned_ranks is not None,
         "rank_above": evaluation.ranks and evaluation.ranks[1],
         "models": [
             _model(evaluation, model, point, classes, tree if many else None, names)
