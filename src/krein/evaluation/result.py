@@ -18,7 +18,7 @@ from ..compare import Pairs
 from ..compare.cache import object_digests
 from ..core.cascade import Worth
 from ..core.moments import ClassMoments
-from ..core.ranks import Rank, RankAnswers, rank_path
+from ..core.ranks import Rank, RankAnswers, rank_names, rank_path
 from ..core.shapes import Array, Indices
 from ..core.space import LandmarkSpace, SpectrumEstimate, double_centre, embed, estimate_spectrum
 from ..model.model import Model
@@ -199,6 +199,7 @@ class ModelResult:
         if stated is None:
             stated = AnswersByRank.of_classes(ranks, parts, above)
         paths = [rank_path(str(label), separator) for label in labels.tolist()]
+        names = rank_names([rank_path(str(name), separator) for name in self.classes.tolist()])
         found = []
         for r, rank in enumerate(ranks):
             true = places(paths, r, rank, separator)
@@ -210,6 +211,7 @@ class ModelResult:
             found.append(
                 {
                     "rank": r + 1,
+                    "name": names[r],
                     "nodes": len(rank.nodes),
                     "objects": int(known.sum()),
                     "unknown": int(unknown.sum()),
