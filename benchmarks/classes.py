@@ -7,6 +7,7 @@ SINTAX (vsearch, a Debian package) on the same queries, if it is installed.
 from __future__ import annotations
 
 import gzip
+import os
 import resource
 import shutil
 import subprocess
@@ -187,7 +188,6 @@ def commands(clf: KreinClassifier, reference: dict, known: dict, queries: dict) 
             lineage = ",".join(f"{r}:{t}" for r, t in zip("dpcofg", known[key], strict=False))
             lines.append(f">{key};tax={lineage};\n{seq}\n")
         db.write_text("".join(lines))
-        db.write_text("".join(lines))
         reads = [(f"{key}_{k}", seq) for k in range(COPIES) for key, seq in queries.items()]
         order = np.random.default_rng(0).permutation(len(reads))
         copied = [reads[i] for i in order]
@@ -211,8 +211,10 @@ REPEATS = 2
 
 def used(command: list) -> tuple[float, float]:
     """The processor time (user and system) and the elapsed time of a command, in seconds."""
+    # modules are compiled, as in an installed package
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run(command, check=True, capture_output=True, env=own)
     elapsed = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, elapsed

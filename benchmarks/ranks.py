@@ -76,8 +76,8 @@ def run(most: int | None = None) -> list[dict]:
     rows = []
     for figures in found.by_rank(";", 0.9):
         detail = (
-            f"{figures['nodes']} nodes, {100 * figures['accuracy']:.1f} % correct, log-loss "
-            f"{figures['log_loss']:.3f}; {100 * figures['answered']:.1f} % answered at 0.9, "
+            f"{figures['nodes']} nodes, {100 * figures['accuracy']:.1f} % correct; "
+            f"{100 * figures['answered']:.1f} % answered at 0.9, "
             f"{100 * figures['answered_right']:.1f} % of these correct"
         )
         name = f"calibration error at rank {figures['rank']}"

@@ -1,12 +1,14 @@
 """`krein predict` that is stopped, and continued; and what it tells meanwhile."""
 
 import json
+import os
+from functools import partial
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from krein.cli import krein, predictor
+from krein.cli import krein, output, predictor
 
 from .conftest import PATTERN_OF_FAMILIES, make_files, write_fasta
 
@@ -94,3 +96,39 @@ def test_progress_is_told_in_lines_without_a_terminal(world, run, monkeypatch, t
     lines = [line for line in err.splitlines() if " objects, " in line]
     assert [line.split()[1] for line in lines] == ["10", "20", "30"]
     assert all("many.fasta, about " in line for line in lines)
+
+
+@pytest.fixture
+def small_disk():
+    """A file of the system that nothing fits into."""
+    if not os.path.exists("/dev/full"):
+        pytest.skip("needs /dev/full")
+    return "/dev/full"
+
+
+@pytest.mark.parametrize("full", ["rows", "note"])
+def test_rows_survive_a_full_disk(world, run, monkeypatch, small_disk, full, tmp_path):
+    monkeypatch.setattr(predictor, "CHUNK", 4)
+    complete, calls = output.Resumable.complete, []
+
+    def filling(self, file, n):
+        calls.append(n)
+        if len(calls) < 3:
+            return complete(self, file, n)
+        with monkeypatch.context() as patched:
+            if full == "note":
+                writer = partial(open, small_disk, "wb")
+                patched.setattr(output, "named_writer", lambda *_: writer())
+                return complete(self, file, n)
+            with open(small_disk, "wb", buffering=0) as disk:
+                return disk.write(b"rows")
+
+    given = ("predict", world / "m.krein", world / "new.fasta", "-o", tmp_path / "o.csv")
+    with monkeypatch.context() as patched:
+        patched.setattr(output.Resumable, "complete", filling)
+        code, _, err = run(*given)
+    assert (code, "No space left" in err, "8 rows are kept in" in err) == (1, True, True)
+    assert {one.name for one in tmp_path.iterdir()} == {"o.csv.part", "o.csv.part.json"}
+    assert run(*given, "--resume")[0] == 0
+    assert run(*given[:-1], tmp_path / "whole.csv")[0] == 0
+    assert (tmp_path / "o.csv").read_text() == (tmp_path / "whole.csv").read_text()

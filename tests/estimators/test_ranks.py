@@ -9,6 +9,7 @@ from krein import IKFD, KreinClassifier, load
 from krein.core.ranks import RankAnswers
 from krein.data.dataset import ForeignObjectWarning
 from krein.estimators import firstlook
+from krein.model.model import Comparisons
 
 
 def taxonomy(seed, families=8, genera=6, letters="abcdefghij"):
@@ -92,6 +93,40 @@ def test_answers_do_not_depend_on_what_else_is_compared(fitted):
     np.testing.assert_allclose(
         part["rank_probabilities"][:2], whole["rank_probabilities"][7:9], atol=1e-9
     )
+
+
+def random_answered_early(model, share):
+    """Return the model as if this share of random objects got early answers."""
+    chance = replace(model.reference.chance, early=share)
+    return replace(model, reference=replace(model.reference, chance=chance))
+
+
+def test_ranks_need_no_more_comparisons_than_labels():
+    words, labels, strange, _ = taxonomy(0)
+    words = [word[: 20 + i % 5] for i, word in enumerate(words)]
+    model = KreinClassifier("levenshtein", n_landmarks=40).fit(words, labels).model_
+    assert model.reference.chance.early < 1
+    trusting = random_answered_early(model, 0.01)
+    new = [*words[:40], *strange]
+    depth = model._map(new, lambda answer: answer.depth, (), np.intp)
+    last = depth == len(model.look_names) - 1
+    assert 0 < last.mean() < 1
+    counts, found = [], []
+    for more in ({}, {"compare_all": True}):
+        run = Comparisons(model.measure)
+        found.append(trusting.assess(new, ranks=True, run=run, **more))
+        counts.append(run.counter.compared)
+    run = Comparisons(model.measure)
+    model.predict_proba(new, run)
+    assert counts[0] == run.counter.compared < counts[1]
+    for name in found[0].dtype.names:
+        rows = last if name in ("novelty", "far", "chance", "status") else slice(None)
+        np.testing.assert_array_equal(found[0][name][rows], found[1][name][rows])
+    early = found[0][~last]
+    np.testing.assert_array_equal(early["novelty"], early["unfit"])
+    assert (early["far"] == 1).all()
+    suspicious = random_answered_early(model, 0.02)
+    np.testing.assert_array_equal(suspicious.assess(new, ranks=True), found[1])
 
 
 def test_foreign_objects_have_no_path(fitted):

@@ -11,6 +11,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from krein import IKFD, IKQD, PCVM, KreinClassifier
 from krein.compare import open_pairs
+from krein.core.ranks import RankAnswers
 from krein.estimators.secondlook import FEWEST, FEWEST_RANDOM
 from krein.evaluation import AVAILABLE, evaluate
 from krein.evaluation.heldout import log_losses, reliability
@@ -247,7 +248,7 @@ def test_ranks_are_computed_from_one_model():
     assert first["nodes"] == 2
     assert first["accuracy"] == np.mean((water > 0.5) == np.char.startswith(paths, "water"))
     assert leaf["accuracy"] == model.right.mean()
-    assert leaf["log_loss"] == pytest.approx(log_losses(model.probabilities, model.codes).mean())
+    assert leaf["calibration_error"] == pytest.approx(model.reliability.error)
     assert leaf["answered"] == np.mean(model.probabilities.max(axis=1) >= 0.9)
     assert first["answered"] >= leaf["answered"]
     with pytest.raises(ValueError, match="has an empty rank"):
@@ -336,6 +337,15 @@ def test_objects_are_scored_at_the_ranks_that_their_labels_have():
         evaluate(WORDS, paths, ["ikfd"], test=(words, labels[test]), measure="levenshtein")
 
 
+def below_the_best(P, classes):
+    """Return the most probable class with two ranks below the most probable first rank."""
+    above, first = np.unique([path.split(";")[0] for path in classes], return_inverse=True)
+    summed = np.stack([P[:, first == k].sum(axis=1) for k in range(len(above))], axis=1)
+    inside = first == summed.argmax(axis=1)[:, None]
+    full = np.char.count(classes.astype(str), ";") == 1
+    return classes[np.where(inside & full, P, 0).argmax(axis=1)]
+
+
 @pytest.mark.parametrize("groups", [None, np.arange(180) // 2])
 def test_a_class_of_one_object_is_scored_above_it(groups):
     paths = np.array(["land;stone", "water;river", "water;cloud"])[np.arange(180) % 3]
@@ -348,7 +358,9 @@ def test_a_class_of_one_object_is_scored_above_it(groups):
         first, leaf = model.by_rank(";", 0.9)
         assert (first["objects"], first["unknown"]) == (179, 1)
         assert (leaf["objects"], leaf["unknown"]) == (178, 2)
-        assert leaf["accuracy"] == model.right.mean()
+        if model.learned_ranks is None:
+            best = below_the_best(model.probabilities, model.classes)
+            assert leaf["accuracy"] == np.mean(best == model.labels)
         held = model.rank_only
         columns = np.searchsorted(model.classes, held.labels)
         assert held.labels.tolist() == ["water;lake", "fire;ash"]
@@ -366,7 +378,39 @@ def test_a_shorter_label_is_no_answer_at_a_deeper_rank():
     first, leaf = model.by_rank(";", 0.9)
     assert (first["objects"], first["nodes"], leaf["objects"], leaf["nodes"]) == (180, 2, 120, 2)
     full = np.char.count(paths, ";") == 1
-    P = model.probabilities[full][:, [0, 2]]  # land;stone, water;river
-    assert leaf["accuracy"] == np.mean(P.argmax(axis=1) == (paths[full] == "water;river"))
+    best = below_the_best(model.probabilities, model.classes)
+    assert leaf["accuracy"] == np.mean(best[full] == paths[full])
     P = model.probabilities[:, 1:].sum(axis=1)
     assert first["accuracy"] == np.mean((P > 0.5) == np.char.startswith(paths, "water"))
+
+
+def test_learned_ranks_are_those_that_the_model_answers_with():
+    paths = np.array(["land;stone", "water;river", "water;cloud"])[np.arange(180) % 3]
+    train, test = np.arange(120), np.arange(120, 180)
+    labels = paths[test]
+    labels[::9], labels[1::12] = "water", "land;sand"
+    words = [WORDS[i] for i in test]
+    options = {"measure": "levenshtein", "label_ranks": ";"}
+    known = [WORDS[i] for i in train]
+    found = evaluate(known, paths[train], ["krein", "knn"], test=(words, labels), **options)
+    model = found.models["krein"]
+    assert found.models["knn"].learned_ranks is None
+    one = KreinClassifier("levenshtein", random_state=0).fit(known, paths[train]).model_
+    answers = RankAnswers.of_fields(one.assess(words, ranks=True))
+    depths = answers.deepest(0.9, one.novel_below)
+    scored = np.isin(labels, paths)
+    order = np.concatenate([np.flatnonzero(scored), np.flatnonzero(~scored)])
+    stated = model.learned_ranks
+    np.testing.assert_array_equal(stated.depths, depths[order])
+    np.testing.assert_allclose(stated.probabilities, answers.probabilities[order, :, 0], atol=1e-8)
+    for told in model.by_rank(";", 0.9):
+        r = told["rank"] - 1
+        nodes = np.array(one.taxonomy[r].nodes)[answers.nodes[:, r, 0]]
+        own = np.array([";".join(path.split(";")[: r + 1]) for path in labels.tolist()])
+        named = np.char.count(labels, ";") >= r
+        there = named & np.isin(own, one.taxonomy[r].nodes)
+        right = there & (nodes == own)
+        assert (told["objects"], told["unknown"]) == (there.sum(), (named & ~there).sum())
+        assert told["accuracy"] == pytest.approx(right[there].mean())
+        assert told["answered"] == pytest.approx((depths > r)[there].mean())
+        assert told["answered_right"] == pytest.approx(right[there & (depths > r)].mean())

@@ -54,6 +54,20 @@ def test_a_self_score_equals_the_alignment_with_itself(sequence):
             assert measure.diagonal([sequence])[0] == aligned
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.text("ACGTACGTNNRYK", min_size=1, max_size=20), min_size=1, max_size=5),
+    st.sampled_from([(11, 1), (1, 1), (0, 0), (2, 3)]),
+    st.booleans(),
+)
+def test_self_scores_of_dna_with_wildcards_equal_the_alignments(sequences, gaps, both_strands):
+    params = {"matrix": "NUC.4.4", "normalize": False, "both_strands": both_strands}
+    for name in NAMES:
+        measure = get_measure(name, {**params, "gap_open": gaps[0], "gap_extend": gaps[1]})
+        aligned = [measure.block([one], [one])[0, 0] for one in sequences]
+        np.testing.assert_array_equal(measure.diagonal(sequences), aligned)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_normalised_scores_are_cosines(name):
     raw, cosine = get_measure(name, {"normalize": False}), get_measure(name)

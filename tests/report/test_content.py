@@ -562,7 +562,7 @@ class TestManyClasses:
 
     def test_the_map_shows_an_upper_rank(self):
         found = content(made_up(n=600, n_classes=600, ranked=True))
-        assert found["grouped_by"] == "rank 2"
+        assert found["grouped_by"] == "order"
         assert found["group_names"][0] == "o__Order0000"
         assert {label.text for label in found["map"].labels} <= set(found["group_names"])
         codes, groups = found["data"]["code"], found["data"]["group"]

@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from ..core.ranks import rank_names, rank_path
 from ..estimators import MODELS as FAMILIES
 from ..io import DataError, NamedObjects
 from ..io.streams import shown
@@ -236,10 +235,8 @@ def show(found: Any, report: str | None, as_json: bool, title: str | None, secon
         return
     _print_table(found)
     if found.by_rank is not None:
-        assert found.ranks is not None
-        paths = [rank_path(str(label), found.ranks[0]) for label in found.best.classes.tolist()]
-        for name, row in zip(rank_names(paths), found.by_rank[found.best.name], strict=True):
-            say(name.replace("_", " "), f"{found.best.name}: {describe_rank(row)}")
+        for row in found.by_rank[found.best.name]:
+            say(row["name"].replace("_", " "), f"{found.best.name}: {describe_rank(row)}")
     for name, model in found.models.items():
         say_worth(model.worth, name)
     pairs = found.pairs

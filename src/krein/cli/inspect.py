@@ -427,6 +427,7 @@ def _describe_contents(tree: dict[str, Any]) -> dict[str, Any]:
         "landmark_rows": plain(landmarks["indices"]),
         "landmark_names": None if names is None else names.tolist(),
         "landmark_rule": rule if isinstance(rule, str) else None,
+        "label_ranks": model["ranks"]["fields"]["separator"] if model.get("ranks") else None,
         "comparisons": model.get("comparisons"),
         "candidates": None if known is None else known.get("n_candidates"),
         "hits": None if known is None else known.get("score"),
@@ -505,6 +506,8 @@ def show_model(about: dict[str, Any]) -> None:
         if about["class_sizes"] is not None:
             names = [f"{a} ({n:,})" for a, n in zip(names, about["class_sizes"], strict=True)]
         say("classes", f"{len(names)}: {_shortened(names)}")
+        if about["label_ranks"] is not None:
+            say_ranks(map(str, about["classes"]))
     if about["objects"] is not None:
         say("objects", f"{about['objects']:,} training objects")
     say("measure", str(Comparison(about["measure"], about["measure_params"])))

@@ -202,7 +202,7 @@ def writing(path: str | None) -> Iterator[IO[str]]:
 
 
 class Resumable:
-    """A file of rows that is kept under a temporary name if the command is stopped.
+    """A file of rows that is kept under a temporary name if the command or the disk stops it.
 
     Next to `FILE.part`, `FILE.part.json` records what was asked for, and how many rows and bytes
     are complete. The next run with `resume` and the same `asked` continues there.
@@ -245,7 +245,7 @@ class Resumable:
                 yield text
                 text.flush()
                 os.fsync(raw.fileno())
-            except (KeyboardInterrupt, SystemExit):
+            except (KeyboardInterrupt, SystemExit, OSError, MemoryError):  # e.g. a full disk
                 if self.rows:
                     warn(f"{self.rows:,} rows are kept in {self.part}; --resume continues there")
                 else:
@@ -268,11 +268,17 @@ class Resumable:
     def complete(self, file: IO[str], n: int) -> None:
         """Note that n more rows are complete."""
         file.flush()
-        self.rows, self.size = self.rows + n, os.fstat(file.fileno()).st_size
-        noted = {"rows": self.rows, "bytes": self.size, "asked": self.asked}
-        with open(f"{self.note}.new", "w", encoding="utf-8") as new:
-            json.dump(noted, new)
-        os.replace(f"{self.note}.new", self.note)
+        rows, size = self.rows + n, os.fstat(file.fileno()).st_size
+        noted = json.dumps({"rows": rows, "bytes": size, "asked": self.asked})
+        try:
+            with named_writer(f"{self.note}.new", self.note, "wb") as new:
+                new.write(noted.encode("utf-8"))
+            os.replace(f"{self.note}.new", self.note)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(f"{self.note}.new")
+            raise
+        self.rows, self.size = rows, size
 
     def earlier(self, row_format: str) -> Iterator[dict[str, Any]]:
         """Yield the rows of the interrupted run, as they were written."""

@@ -612,6 +612,7 @@ class Predictor:
                 coverage=self.details.sets,
                 evidence=self.details.evidence,
                 ranks=self._learned_ranks,
+                compare_all=self.details.selected,  # the list of novel objects
                 run=run,
             )
             return found

@@ -19,7 +19,19 @@ from numpy.typing import NDArray
 from scipy.special import log_expit, log_ndtr, log_softmax, logsumexp
 
 from .moments import weights_of
-from .shapes import CODE, LOG_SIZE, NON_NEGATIVE, POSITIVE, Array, Codes, Indices, Kind, Within
+from .shapes import (
+    CODE,
+    LOG_SIZE,
+    NON_NEGATIVE,
+    POSITIVE,
+    SHARE,
+    Array,
+    Codes,
+    Indices,
+    Kind,
+    Mask,
+    Within,
+)
 from .space import LandmarkSpace
 
 Scorer = Callable[[Array], Array]
@@ -431,9 +443,11 @@ class Chance:
     spread: Annotated[Array, f"{SPREADS}", POSITIVE]
     scores: Annotated[Array, "n_random", Within(ascending=True)]
     """z of the random objects, each left out."""
+    early: Annotated[float, SHARE] = 1.0
+    """Share of the random objects that are answered before the last look."""
 
     @classmethod
-    def of(cls, x: Array, scores: Array) -> Chance:
+    def of(cls, x: Array, scores: Array, early: float = 1.0) -> Chance:
         """Return the trend of scores (n,) of random objects with these log sizes (n,). O(n).
 
         Weighted least squares: the first solution estimates the spread, the second uses it. The
@@ -450,7 +464,7 @@ class Chance:
             least = max(0.1 * float(np.abs(r).mean()), 1e-300)
             spread = np.maximum(np.linalg.pinv(H) @ np.abs(r), least)
             sigma = H @ spread
-        return cls(low, high, mean, spread, np.sort(r / sigma))
+        return cls(low, high, mean, spread, np.sort(r / sigma), early)
 
     def standardised(self, scores: Array, x: Array) -> Array:
         """Return z (n,) of objects with these scores and log sizes."""
@@ -656,17 +670,23 @@ class Reference:
             p[there] = _combined(parts, w)
         return p, far, unfit
 
-    def by_chance(self, scores: Array, x: Array | None) -> Array:
+    def by_chance(self, scores: Array, x: Array | None, compared: Mask | bool = True) -> Array:
         """Return the share (q,) of random objects of the same size that are as near to known ones.
 
-        Without random objects, it is 0 within the range of the held-out objects' sizes, and 1
-        outside.
+        Without random objects, and for objects that were not `compared`, it is 0 within the
+        range of the held-out objects' sizes, and 1 outside.
         """
         if x is None or self.log_sizes is None:
             return np.zeros(len(scores))
+        outside = (x < self.log_sizes.min()) | (x > self.log_sizes.max())
         if self.chance is None:
-            return np.where((x < self.log_sizes.min()) | (x > self.log_sizes.max()), 1.0, 0.0)
-        return self.chance.p_values(scores, x)
+            return np.where(outside, 1.0, 0.0)
+        return np.where(compared, self.chance.p_values(scores, x), outside)
+
+    @property
+    def trusts_early_answers(self) -> bool:
+        """Whether random objects are not answered before they are compared with known ones."""
+        return self.chance is None or self.chance.early <= FOUND_BY_CHANCE
 
     def _for_its_size(
         self, here: NDArray[np.bool_], scores: Array, x: Array

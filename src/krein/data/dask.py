@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
 import time
 import warnings
@@ -297,7 +296,9 @@ class DaskEngine:
         check_connection(client)
         number = {task.key: i for i, task in enumerate(tasks)}
         try:
-            waiting = asyncio.run_coroutine_threadsafe(
+            from asyncio import run_coroutine_threadsafe  # most commands need no cluster
+
+            waiting = run_coroutine_threadsafe(
                 client._gather(list(tasks)), client.loop.asyncio_loop
             )
             while not concurrent.futures.wait([waiting], timeout=_LOOK_SECONDS).done:

@@ -388,7 +388,9 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
             `status`. `novelty` is a p-value, small if the object resembles none of the classes. It
             combines two others: `far` is small if nothing is near, `unfit` if no class fits.
             `doubt` is small if the label can be trusted. `chance` is the share of random objects of
-            the same size that are as near to known ones; 0 if sizes do not differ.
+            the same size that are as near to known ones; 0 if sizes do not differ. With `ranks`,
+            objects that an early look answers are compared no further: `far` is 1, `novelty` is
+            `unfit`, and `chance` depends on their size alone.
 
         Examples
         --------

@@ -143,16 +143,18 @@ def compared_with_random(model: Model, run: Comparisons) -> Model:
     second = model.second_look
     known = None if second is None else run.columns(second.objects, second.known.indices)
     columns = run.columns(model.landmarks.objects, model.landmarks.indices)
-    found = []
+    found, depths = [], []
     for chunk in Chunk(0, objects, checked=True).blocks(block_rows(run.measure, len(columns))):
         answer = model.look(chunk, columns, known, run.counter, compare_all=True)
         scores = model.novelty_scores(answer)
         scores[answer.foreign] = np.nan
         found.append(scores)
+        depths.append(answer.depth)
     scores, x = np.concatenate(found), log_sizes(model.measure, objects)
     assert x is not None
     fair = np.isfinite(scores)
     if 1 / (1 + fair.sum()) > FOUND_BY_CHANCE:
         return model
-    chance = Chance.of(x[fair], scores[fair])
+    early = np.concatenate(depths)[fair] < len(model.look_names) - 1
+    chance = Chance.of(x[fair], scores[fair], float(early.mean()))
     return replace(model, reference=replace(reference, chance=chance))

@@ -5,8 +5,8 @@ The overview consists of the eigenvalues of the measure, a map of the objects, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,9 +18,10 @@ from ..compare import Pairs
 from ..compare.cache import object_digests
 from ..core.cascade import Worth
 from ..core.moments import ClassMoments
-from ..core.ranks import Ranks, rank_path
+from ..core.ranks import Rank, RankAnswers, rank_names, rank_path
 from ..core.shapes import Array, Indices
 from ..core.space import LandmarkSpace, SpectrumEstimate, double_centre, embed, estimate_spectrum
+from ..model.model import Model
 from ..reject import augrc
 from .groups import NearCopies
 from .heldout import (
@@ -30,7 +31,6 @@ from .heldout import (
     UnknownClasses,
     calibration_bins,
     log_losses,
-    minus_log,
 )
 from .store import columns
 
@@ -45,6 +45,46 @@ class RankOnly:
     labels: NDArray[Any]
     folds: Indices
     probabilities: Array  # (n, C)
+
+
+@dataclass(frozen=True)
+class AnswersByRank:
+    """What a model states about held-out objects at each rank."""
+
+    nodes: Indices  # (n, R): among those of all classes
+    probabilities: Array  # (n, R)
+    depths: Indices  # (n,): the number of ranks of the answer
+
+    @classmethod
+    def of_classes(cls, ranks: list[Rank], parts: list[Array], above: float) -> AnswersByRank:
+        """Return the answers that follow from sums over the probabilities (n, C) of classes."""
+        each = [RankAnswers.of_classes(ranks, P) for P in _row_blocks(parts)]
+        return cls(
+            np.concatenate([one.nodes[:, :, 0] for one in each]),
+            np.concatenate([one.probabilities[:, :, 0] for one in each]),
+            np.concatenate([one.deepest(above) for one in each]),
+        )
+
+    @classmethod
+    def of_model(cls, model: Model, found: Any, ranks: list[Rank], above: float) -> AnswersByRank:
+        """Return the answers of a model of some of the classes, given those of `assess`."""
+        assert model.ranks is not None
+        answers, separator = RankAnswers.of_fields(found), model.ranks.separator
+        nodes, P = np.zeros((2, len(found), len(ranks)))
+        for r, (rank, own) in enumerate(zip(ranks, model.taxonomy, strict=False)):
+            paths = [rank_path(node, separator) for node in own.nodes]
+            nodes[:, r] = places(paths, r, rank, separator)[answers.nodes[:, r, 0]]
+            P[:, r] = answers.probabilities[:, r, 0]
+        depths = replace(model, ambiguous_below=above).rank_depths(found, answers)
+        return cls(nodes.astype(np.intp), P, depths)
+
+    @classmethod
+    def joined(cls, parts: Collection[tuple[Indices, AnswersByRank]]) -> AnswersByRank:
+        """Return the answers of all objects, given those at some rows each."""
+        rows = np.concatenate([some for some, _ in parts])
+        names = ("nodes", "probabilities", "depths")
+        each = [np.concatenate([getattr(one, name) for _, one in parts]) for name in names]
+        return cls(*(values[np.argsort(rows)] for values in each))
 
 
 @dataclass(frozen=True)
@@ -79,6 +119,9 @@ class ModelResult:
     """Objects whose labels may be wrong, the least probable label first."""
     rank_only: RankOnly | None = None
     """Further objects, which count in `by_rank`."""
+    learned_ranks: AnswersByRank | None = None
+    """What a model that has learned the ranks states about all objects, those of `rank_only` last;
+    for other models, the probabilities of classes add up."""
 
     @property
     def codes(self) -> Indices:
@@ -140,56 +183,47 @@ class ModelResult:
 
         An object counts at the ranks that its label has, if the training set has its name there.
         `objects` is their number, and `unknown` that of objects whose name the training set lacks.
+        The calibration error is that of both, since a stated probability allows for unknown names.
         `answered` is the share of objects whose answer (the deepest rank with a probability of at
         least `above`) is at this rank or deeper; `answered_right` is the share of these that are
         correct at this rank; `answered_unknown` is the share of the unknown ones that are answered
         at this rank, which cannot be correct. A figure is None if there is no object for it.
         """
-        ranks = Ranks.of([str(name) for name in self.classes.tolist()], separator)
+        ranks = Rank.each([str(name) for name in self.classes.tolist()], separator)
         labels, folds, parts = self.labels, self.folds, [self.probabilities]
         if self.rank_only is not None and len(self.rank_only.labels):
             labels = np.concatenate([labels, self.rank_only.labels])
             folds = np.concatenate([folds, self.rank_only.folds])
             parts.append(self.rank_only.probabilities)
+        stated = self.learned_ranks
+        if stated is None:
+            stated = AnswersByRank.of_classes(ranks, parts, above)
         paths = [rank_path(str(label), separator) for label in labels.tolist()]
-        depth = np.zeros(len(labels), dtype=np.intp)
-        sure, own = np.zeros((2, len(ranks), len(labels)))
-        best = np.empty((len(ranks), len(labels)), dtype=np.intp)
-        true = np.stack([_places(paths, rank, nodes, separator) for rank, nodes in
-                         enumerate(ranks.nodes)])  # fmt: skip
-        start = 0
-        for P in _row_blocks(parts):
-            rows = slice(start, start + len(P))
-            for rank, nodes in enumerate(ranks.nodes):
-                # a shorter label has no name at a deeper rank
-                short = [len(rank_path(node, separator)) <= rank for node in nodes]
-                Q = ranks.probabilities(P, rank)
-                Q[:, short] = 0.0
-                sure[rank, rows], best[rank, rows] = Q.max(axis=1), Q.argmax(axis=1)
-                own[rank, rows] = Q[np.arange(len(P)), true[rank, rows]]
-                depth[rows][sure[rank, rows] >= above] = rank + 1
-            start += len(P)
+        names = rank_names([rank_path(str(name), separator) for name in self.classes.tolist()])
         found = []
-        for rank, nodes in enumerate(ranks.nodes):
-            named = np.array([len(path) > rank for path in paths])
-            known = named & (true[rank] >= 0) & _elsewhere(true[rank], folds, len(nodes))
-            right, answered = (best[rank] == true[rank])[known], (depth > rank)[known]
-            losses = minus_log(own[rank, known])
-            unknown = (depth > rank)[named & ~known]
+        for r, rank in enumerate(ranks):
+            true = places(paths, r, rank, separator)
+            named = np.array([len(path) > r for path in paths])
+            known = named & (true >= 0) & _elsewhere(true, folds, len(rank.nodes))
+            right = (stated.nodes[:, r] == true) & (stated.probabilities[:, r] > 0) & known
+            answered = stated.depths > r
+            unknown = named & ~known
             found.append(
                 {
-                    "rank": rank + 1,
-                    "nodes": sum(len(rank_path(node, separator)) > rank for node in nodes),
+                    "rank": r + 1,
+                    "name": names[r],
+                    "nodes": len(rank.nodes),
                     "objects": int(known.sum()),
-                    "unknown": len(unknown),
-                    "accuracy": _mean(right),
-                    "log_loss": _mean(losses),
-                    "calibration_error": calibration_bins(sure[rank, known], right).error
-                    if known.any()
+                    "unknown": int(unknown.sum()),
+                    "accuracy": _mean(right[known]),
+                    "calibration_error": calibration_bins(
+                        stated.probabilities[named, r], right[named]
+                    ).error
+                    if named.any()
                     else None,
-                    "answered": _mean(answered),
-                    "answered_right": _mean(right[answered]),
-                    "answered_unknown": _mean(unknown),
+                    "answered": _mean(answered[known]),
+                    "answered_right": _mean(right[known & answered]),
+                    "answered_unknown": _mean(answered[unknown]),
                 }
             )
         return found
@@ -231,10 +265,10 @@ class ModelResult:
         }
 
 
-def _places(paths: list[list[str]], rank: int, nodes: list[str], separator: str) -> Indices:
-    """Return the node of each path at a rank; −1 if it is none of them."""
-    place = {node: k for k, node in enumerate(nodes)}
-    return np.array([place.get(separator.join(path[: rank + 1]), -1) for path in paths])
+def places(paths: list[list[str]], depth: int, rank: Rank, separator: str) -> Indices:
+    """Return the node (n,) of each path among those of a rank, from 0; −1 if it is none of them."""
+    place = {separator.join(rank_path(node, separator)): k for k, node in enumerate(rank.nodes)}
+    return np.array([place.get(separator.join(path[: depth + 1]), -1) for path in paths])
 
 
 def _elsewhere(nodes: Indices, folds: Indices, n: int) -> NDArray[np.bool_]:

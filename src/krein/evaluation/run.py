@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..compare import open_pairs
-from ..core.ranks import Ranks
+from ..core.ranks import Rank, Ranks
 from ..core.shapes import Array, Indices
 from ..estimators.krein import KreinClassifier
 from ..measures import take
@@ -38,6 +38,7 @@ from .plan import (
     title,
 )
 from .result import (
+    AnswersByRank,
     Evaluation,
     ModelResult,
     PairCount,
@@ -124,7 +125,8 @@ def evaluate(
         weights are fitted without, and a warning names them.
     label_ranks : str, optional
         Separator of hierarchical labels, such as ";" in "Bacteria;Firmicutes". Figures are then
-        also reported for each rank; the probability of a parent is the sum of its children's. An
+        also reported for each rank. "krein" learns each rank; for other models, and for separators
+        that it does not recognise, the probability of a parent is the sum of its children's. An
         object counts at the ranks that its label has. One whose class has no training object, when
         it is held out, is scored by rank only.
     rank_above : float, default=0.9
@@ -197,14 +199,15 @@ def evaluate(
         settings={"calibrate": calibrate, **settings},
         opening={"measure": Shared(store), "measure_params": None, **opening},
     )
-    results = run(plan, store, chosen, random_state, class_weight, verbose)
+    hierarchy = None if label_ranks is None else (label_ranks, rank_above)
+    results = run(plan, store, chosen, random_state, class_weight, verbose, hierarchy)
     called = measure if isinstance(measure, str) else getattr(measure, "__name__", None)
     return describe(
         plan,
         store,
         results,
         seed=random_state,
-        ranks=None if label_ranks is None else (label_ranks, rank_above),
+        ranks=hierarchy,
         settings={
             "measure": called or pairs.measure.title,
             "measure_params": {k: str(v) for k, v in (measure_params or {}).items()},
@@ -233,6 +236,7 @@ def run(
     seed: int,
     class_weight: str | None,
     verbose: int | None,
+    ranks: tuple[str, float] | None = None,
 ) -> dict[str, ModelResult]:
     """Return the results of each model."""
     if not store.given and any(needs_all(model) for model in models.values()):
@@ -242,7 +246,7 @@ def run(
         weighted = class_weight if hasattr(model, "class_weight") else None
         if class_weight is not None and weighted is None:
             warnings.warn(f"{name} takes no class weights, and is fitted without", stacklevel=3)
-        results[name] = _cross_validate(name, model, plan, store, seed, weighted)
+        results[name] = _cross_validate(name, model, plan, store, seed, weighted, ranks)
         if verbose and sys.stderr.isatty():
             right = results[name].right.mean()
             print(f"{name}: {100 * right:.1f} % correct", file=sys.stderr)
@@ -259,12 +263,15 @@ def _cross_validate(
     store: PairStore,
     seed: int,
     class_weight: str | None,
+    ranks: tuple[str, float] | None,
 ) -> ModelResult:
     """Return the results of one model; in `seconds`, "compare" is still the number of pairs."""
     labels, classes, codes, n = plan.labels, plan.classes, plan.codes, plan.n_scored
     held_out = int((plan.folds >= 0).sum())
     P: Array = np.zeros((held_out, len(classes)))
     two_looks = TwoLookResults(store, codes, seed)
+    tree = [] if ranks is None else Rank.each([str(one) for one in classes.tolist()], ranks[0])
+    stated: dict[int, tuple[Indices, AnswersByRank]] = {}  # by fold
     fitted, landmarks, per_prediction, worths, curve = [], [], [], [], None
     seconds = {"compare": 0.0, "fit": 0.0, "predict": 0.0}
     for fold in range(plan.n_folds):
@@ -279,7 +286,13 @@ def _cross_validate(
         one.fit(train, labels[train], **held)
         middle, between = time.perf_counter(), store.wall_seconds
         learned = np.unique(codes[train])
-        P[np.ix_(test, learned)] = one.predict_proba(test)
+        pool = one.model_.ranks if isinstance(one, KreinClassifier) else None
+        if ranks is not None and pool is not None and pool.separator == ranks[0]:
+            assessed = one.assess(test, ranks=True)
+            P[np.ix_(test, learned)] = assessed["probabilities"]
+            stated[fold] = test, AnswersByRank.of_model(one.model_, assessed, tree, ranks[1])
+        else:
+            P[np.ix_(test, learned)] = one.predict_proba(test)
         seconds["fit"] += max(middle - start - (between - before), 0.0)
         rest = store.wall_seconds - between
         seconds["predict"] += max(time.perf_counter() - middle - rest, 0.0)
@@ -294,6 +307,7 @@ def _cross_validate(
             scored = test[test < n]
             two_looks.add(one.model_, train, scored, P[scored])
             worths += [] if one.worth_ is None else [one.worth_]
+    every_fold = len(stated) == plan.n_folds
     found = two_looks.found()
     if held_out < len(labels):  # the nearest objects are training objects, which are not reported
         found["suspect_labels"] = []
@@ -304,6 +318,7 @@ def _cross_validate(
         labels=labels[:n],
         folds=plan.folds[:n],
         probabilities=P[:n],
+        learned_ranks=AnswersByRank.joined(stated.values()) if every_fold else None,
         rank_only=RankOnly(labels[n:held_out], plan.folds[n:held_out], P[n:]),
         evaluations=round(float(np.mean(fitted))),
         comparisons=float(np.mean(per_prediction)),

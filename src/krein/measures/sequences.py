@@ -281,7 +281,7 @@ def get_scoring(name: str) -> Scoring:
     self_score = np.zeros(256)
     self_score[letters] = np.diag(M)
     dominant = np.zeros(256, dtype=bool)
-    dominant[letters] = (np.diag(M) > 0) & (np.diag(M) >= M.max(axis=1))
+    dominant[letters] = np.diag(M) >= M.max(axis=1)
     # Opal encodes only letters; it cannot align "*", which most matrices contain
     usable = "".join(letter for letter in matrix.alphabet if letter.isalpha())
     nucleotides = "L" not in usable and set("ACGT") <= set(usable)
@@ -477,19 +477,36 @@ class _Alignment(Measure):
     def _self_scores(self, sequences: Objects) -> Array:
         """Return k(x, x): the sum of the letters' scores with themselves if that is certain.
 
-        If every letter of x has a positive score with itself, and none scores higher with another
-        letter, the identity is the best alignment of x with itself or with its other strand: each
-        letter is paired at most once, with at most its own self-score.
+        If no letter of x scores higher with another letter, or in a gap, the identity is the best
+        alignment of x with itself or with its other strand: each letter is in a gap or paired at
+        most once, with at most its own self-score. A local alignment leaves out the ends of x if
+        their letters score less than 0.
         """
         scoring = get_scoring(self.matrix)
+        gap = -min(self.gap_open, self.gap_extend)  # the most that a letter in a gap scores
+        certain = scoring.dominant & (scoring.self_score >= gap)
+        plain = certain & (scoring.self_score > 0)
         scores = np.empty(len(sequences))
-        for i, sequence in enumerate(sequences):
-            letters = np.frombuffer(sequence.encode("ascii"), dtype=np.uint8)
-            if scoring.dominant[letters].all():
-                scores[i] = scoring.self_score[letters].sum()
-            else:
-                scores[i] = _aligned_self_score(self, sequence)
+        for start in range(0, len(sequences), SELF_SCORED):
+            some = sequences[start : start + SELF_SCORED]
+            letters = np.frombuffer("".join(some).encode("ascii"), dtype=np.uint8)
+            ends = np.cumsum([len(one) for one in some])
+            sums = np.append(0.0, np.cumsum(scoring.self_score[letters]))
+            odd = np.append(0, np.cumsum(~plain[letters]))
+            first = np.append(0, ends[:-1])
+            scores[start : start + len(some)] = sums[ends] - sums[first]
+            for i in np.flatnonzero(odd[ends] > odd[first]).tolist():
+                own = slice(first[i], ends[i])
+                if not certain[letters[own]].all():
+                    scores[start + i] = _aligned_self_score(self, some[i])
+                elif self.algorithm == "sw":
+                    part = sums[first[i] : ends[i] + 1]
+                    scores[start + i] = (part - np.minimum.accumulate(part)).max()
         return scores
+
+
+SELF_SCORED = 256
+"""Number of sequences whose scores with themselves are summed at once."""
 
 
 def _aligner(measure: _Alignment) -> Any:

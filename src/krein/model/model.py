@@ -36,7 +36,7 @@ from ..core.cascade import Cascade
 from ..core.evidence import FAR, Evidence, Neighbours, nearest_landmarks, squared
 from ..core.hits import HitEvidence, KnownHits
 from ..core.ranks import Rank, RankAnswers, RankPool, Seen
-from ..core.shapes import CODE, COUNT, ROW, SHARE, Array, Codes, Indices, Within
+from ..core.shapes import CODE, COUNT, ROW, SHARE, Array, Codes, Indices, Mask, Within
 from ..core.space import Embedding, LandmarkSpace
 from ..data.dataset import Chunk, LandmarkColumns, ObjectProfile, log_sizes
 from ..data.opening import is_empty, map_objects
@@ -131,9 +131,10 @@ class Answer:
     log_proba: Array  # (n, C)
     unbounded: Array  # (n, C): same order, and distinct even if probabilities round to 1
     depth: Indices  # (n,): which look of the cascade answered; −1 for foreign objects
-    near: Neighbours | None  # the nearest known objects, if all were compared with candidates
+    near: Neighbours | None  # the nearest known objects, of those compared with candidates
     candidates: Indices  # (n, k), among the known objects
     foreign: Indices  # positions of objects of another kind
+    compared: Mask  # (n,): whether all comparisons were made
     seen: tuple[Seen, ...] = ()  # what each look tells about those it answers, if ranks need it
 
 
@@ -299,6 +300,7 @@ class Model:
         coverage: float | None = None,
         evidence: int | None = None,
         ranks: bool = False,
+        compare_all: bool = False,
         run: Comparisons | None = None,
     ) -> Any:
         """Return label, probabilities, p-values and status of each object, in one pass.
@@ -306,8 +308,12 @@ class Model:
         The result is a structured array; `coverage` adds the field `set`, `evidence` the field
         `why`, the result of `explain` with this many known objects, and `ranks` the fields of
         `RankAnswers`: `rank_nodes`, `rank_probabilities`, `rank_unknown` and `rank_novelty`.
+
+        Ranks have p-values of their own. So with `ranks`, an object that an early look answers is
+        not compared further: its `novelty` is `unfit`, and `far` is 1. All objects are compared
+        with `compare_all`, for `evidence`, and if random objects get early answers, too.
         """
-        self._reference()
+        reference = self._reference()
         C = len(self.classes)
         fields: list[Any] = [
             ("label", self.classes.dtype),
@@ -333,7 +339,8 @@ class Model:
             fields += [("rank_unknown", np.float64, (R,)), ("rank_novelty", np.float64, (R,))]
         dtype = np.dtype(fields)
         assess = partial(self._assess, dtype, coverage, evidence)
-        return self._map(X, assess, (), dtype, run, compare_all=True)
+        needed = not ranks or evidence is not None or not reference.trusts_early_answers
+        return self._map(X, assess, (), dtype, run, compare_all=compare_all or needed)
 
     # -- the looks at some objects -----------------------------------------------------------------
 
@@ -360,11 +367,14 @@ class Model:
         if compare_all and len(rows):
             looks.compare_all()
         log_proba, depth = self.cascade.run(len(rows), C, looks.terms)
-        near = looks.near
+        near, compared = looks.near, looks.compared | (depth == len(self.look_names) - 1)
+        if near is None and looks.taken_near is not None:
+            near = looks.taken_near.spread(np.flatnonzero(compared), len(rows))
         if len(rows) < n:
             near = None if near is None else near.spread(rows, n)
             log_proba = _spread(log_proba, rows, np.full((n, C), -np.log(C)))
             depth = _spread(depth, rows, np.full(n, -1))
+            compared = _spread(compared, rows, np.zeros(n, dtype=bool))
             looks.values = _spread(looks.values, rows, np.tile(self.baseline, (n, 1)))
             empty = np.zeros((n, looks.candidates.shape[1]), dtype=np.intp)
             looks.candidates = _spread(looks.candidates, rows, empty)
@@ -377,6 +387,7 @@ class Model:
             near,
             looks.candidates,
             foreign,
+            compared,
             () if self.ranks is None else looks.seen(rows, depth),
         )
 
@@ -512,12 +523,16 @@ class Model:
         found = self._reference().novelty_parts(
             self.novelty_scores(answer), certainty, predicted, self._log_sizes(answer)
         )
+        p, far, unfit = found
+        p[~answer.compared], far[~answer.compared] = unfit[~answer.compared], 1.0
         for p in found:
             p[answer.foreign] = 0.0
         return found
 
     def _by_chance(self, answer: Answer) -> Array:
-        found = self._reference().by_chance(self.novelty_scores(answer), self._log_sizes(answer))
+        found = self._reference().by_chance(
+            self.novelty_scores(answer), self._log_sizes(answer), answer.compared
+        )
         found[answer.foreign] = 1.0
         return found
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.ranks import Ranks, find_separator, short_labels
+from ..core.ranks import Ranks, find_separator, rank_names, rank_path, short_labels
 from ..core.shapes import Array, Indices
 from ..evaluation.groups import keep_together
 from ..evaluation.heldout import log_losses
@@ -67,7 +67,11 @@ def report_content(
     hits = evaluation.spectrum is None
     what = "a given matrix" if given and not hits else evaluation.settings["measure"]
     separator = evaluation.ranks[0] if evaluation.ranks else find_separator(paths)
-    tree = None if separator is None else Ranks.of(paths, separator)
+    tree, rank_titles = None, []
+    if separator is not None:
+        tree = Ranks.of(paths, separator)
+        rank_titles = rank_names([rank_path(path, separator) for path in paths])
+        rank_titles = [name.replace("_", " ") for name in rank_titles]
     many = len(classes) > MOST
     shares = np.array([size / n for size in summary["class_sizes"] if size])
     trained_on = evaluation.n_train or n - n / summary["folds"]
@@ -81,6 +85,8 @@ def report_content(
         "best": models.index(evaluation.best),
         "headline": headline(evaluation),
         "ranks": evaluation.by_rank and evaluation.by_rank[evaluation.best.name],
+        "rank_titles": rank_titles,
+        "ranks_learned": evaluation.best.learned_ranks is not None,
         "rank_above": evaluation.ranks and evaluation.ranks[1],
         "models": [
             _model(evaluation, model, point, classes, tree if many else None, names)
@@ -99,7 +105,7 @@ def report_content(
         "spectrum": evaluation.spectrum and charts.spectrum_chart(evaluation.spectrum.eigenvalues),
         "growth": charts.growth_chart(models),
         **_looks(evaluation, short, names),
-        **_map(evaluation, short, tree, names),
+        **_map(evaluation, short, tree, rank_titles, names),
         "duplicates": _duplicates(evaluation, short, names),
         "percent": percent,
         "seconds": readable_seconds,
@@ -127,14 +133,18 @@ def _looks(evaluation: Evaluation, short: dict[str, str], names: list[str]) -> d
 
 
 def _map(
-    evaluation: Evaluation, short: dict[str, str], tree: Ranks | None, names: list[str]
+    evaluation: Evaluation,
+    short: dict[str, str],
+    tree: Ranks | None,
+    rank_titles: list[str],
+    names: list[str],
 ) -> dict[str, Any]:
     """Return the map of the objects, and the data with which the script describes its points."""
     models, mapped = list(evaluation.models.values()), evaluation.map
     paths, classes = list(short), list(short.values())
     codes = np.searchsorted(evaluation.classes, evaluation.labels[mapped.objects])
     landmarks = np.flatnonzero(np.isin(mapped.objects, mapped.landmarks)).tolist()
-    groups, group_names, grouped_by = map_groups(codes, classes, tree)
+    groups, group_names, grouped_by = map_groups(codes, classes, tree, rank_titles)
     others = len(group_names) - 1 if grouped_by == "size" else None
     drawn = draw_map(mapped, groups, group_names, others)
     return {
@@ -178,12 +188,12 @@ def _shown_names(evaluation: Evaluation) -> list[str]:
 
 
 def map_groups(
-    codes: Indices, classes: list[str], tree: Ranks | None
+    codes: Indices, classes: list[str], tree: Ranks | None, rank_titles: list[str]
 ) -> tuple[Indices, list[str], str | None]:
     """Return the group (n,) of each object on the map, the names of the groups, and what they are.
 
     Up to 60 classes, these are the groups. With more, the groups are the names of the lowest rank
-    with at most that many ("rank 2"); or else the largest classes, and all others as the last group
+    with at most that many ("order"); or else the largest classes, and all others as the last group
     ("size").
     """
     if len(classes) <= MAPPED_CLASSES:
@@ -191,7 +201,7 @@ def map_groups(
     for rank in reversed(range(0 if tree is None else len(tree))):
         assert tree is not None
         if 1 < len(tree.nodes[rank]) <= MAPPED_CLASSES:
-            return tree.parents[rank][codes], short_labels(tree.nodes[rank]), f"rank {rank + 1}"
+            return tree.parents[rank][codes], short_labels(tree.nodes[rank]), rank_titles[rank]
     sizes = np.bincount(codes, minlength=len(classes))
     largest = np.sort(np.argsort(-sizes, kind="stable")[: MAPPED_CLASSES // 2])
     group = np.full(len(classes), len(largest))
