@@ -106,6 +106,37 @@ def test_all_looks_match_memory(copies, features, place, client, tmp_path, small
     assert here.worth_ == there.worth_
 
 
+CHOOSING = {
+    "meb": IKFD("levenshtein", random_state=0),
+    "kmeans": IKQD("levenshtein", landmarks="kmeans", n_landmarks=15, random_state=0),
+    "auto": PCVM("levenshtein", landmarks="auto", random_state=0),
+    "stratified": KreinClassifier("levenshtein"),
+}
+
+
+@pytest.mark.parametrize("copies", [False, True])
+@pytest.mark.parametrize("clf", CHOOSING.values(), ids=CHOOSING)
+def test_landmarks_are_chosen_from_one_sample_everywhere(
+    clf, copies, client, tmp_path, small_sample
+):
+    words, labels = COPIES if copies else (WORDS, LABELS)
+    here, file, cluster = (
+        clone(clf).fit(*place(tmp_path, words, labels, None)[:2])
+        for place in (in_memory, in_a_file, on_dask)
+    )
+    assert open_data(words, labels, measure=here.measure_).n_sampled == 500 < len(words)
+    assert here.comparisons_to_fit_ == file.comparisons_to_fit_
+    for there in (file, cluster):
+        equal_models(here, there, WORDS[:200])
+
+
+def test_all_objects_may_be_landmarks_up_to_the_size_of_the_sample(small_sample):
+    clf = IKFD("levenshtein", landmarks="all")
+    assert len(clf.fit(WORDS[:500], LABELS[:500]).landmarks_) == 500
+    with pytest.raises(ValueError, match=r"all pairs of 800 objects; .* or use at most 500"):
+        clf.fit(WORDS, LABELS)
+
+
 @pytest.mark.parametrize("place", [in_a_file, on_dask])
 @pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
 def test_copies_are_a_group_everywhere(make, place, client, tmp_path, small_sample):

@@ -531,8 +531,9 @@ def aligned(item: Any) -> Any:
 
 
 IN_MEMORY_OBJECTS = 20_000
-"""Approximate size of the sample that landmarks are chosen from, if not all objects are in memory.
-It must fit in the memory of one machine, and the quadratic parts of the rules run on it."""
+"""Landmarks are chosen from all objects if there are at most this many, and otherwise from a sample
+of about this size, wherever the objects are: the quadratic parts of the rules run on it. A file
+with at most this many objects is read into memory."""
 
 SAMPLED_PER_CLASS = 200
 """Minimum number of sampled objects per class, or all objects of a smaller class."""
@@ -613,8 +614,6 @@ class Dataset(ABC):
 
     measure: Measure
     """How the objects are compared, with all parameters decided."""
-    most_sampled: int | None = IN_MEMORY_OBJECTS
-    """Approximate size of the sample that landmarks are chosen from; None for all objects."""
     check_comparisons: int | None = None
     """Pairs compared to check the measure on all objects; None if it is to be checked on a
     sample."""
@@ -680,12 +679,10 @@ class Dataset(ABC):
         keys, codes = (np.concatenate(part) for part in zip(*parts, strict=True))
         return keys, codes
 
-    def n_sampled(self, measure: Measure) -> int:
-        """Return the approximate size of the sample that landmarks are chosen from."""
-        n = self.survey().n_objects
-        if self.most_sampled is None:
-            return n
-        return min(n, measure.most_sampled or self.most_sampled)
+    @property
+    def n_sampled(self) -> int:
+        """Approximate size of the sample that landmarks are chosen from."""
+        return min(self.survey().n_objects, IN_MEMORY_OBJECTS)
 
     def sample(self, measure: Measure, seed: int, among: Mask | None = None) -> Sample:
         """Draw the sample that landmarks are chosen from, with objects of every class.
@@ -697,7 +694,7 @@ class Dataset(ABC):
         """
         known = self.survey()
         share = np.maximum(
-            self.n_sampled(measure) / known.n_objects,
+            self.n_sampled / known.n_objects,
             SAMPLED_PER_CLASS / np.maximum(known.counts, 1),
         )
         draw = partial(_draw, seed, known.classes, share)

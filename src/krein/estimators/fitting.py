@@ -743,7 +743,7 @@ def choose_landmarks(
     measure = run.measure
     if isinstance(rule, Given):
         return _given_landmarks(data, rule, run, classes, N, rank, centre)
-    most = data.n_sampled(measure)
+    most = data.n_sampled
     if isinstance(rule, All) and most < N:
         raise ValueError(
             f"{parameter('landmarks', repr('all'))} compares all pairs of {N:,} objects; choose a "

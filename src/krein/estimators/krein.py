@@ -128,8 +128,8 @@ class KreinClassifier(Classifier):
         two seconds, 1 always shows one, and 0 never does. If it is not, 1 announces how many pairs
         will be compared, and about how long it will take, if that is longer than ten seconds.
     random_state : int, RandomState or None, default=0
-        Seed for the choice of landmarks. The same number gives the same model, in any order of the
-        rows.
+        Seed for the choice of landmarks. The same number gives the same model; with up to 20,000
+        objects, in any order of the rows.
 
     Attributes
     ----------
@@ -239,7 +239,8 @@ class KreinClassifier(Classifier):
         X : sequence of N objects, or an N×N matrix of values
             The objects to compare; for a precomputed measure, the values. Objects need not be in
             memory: X may be the path of a file, a source from `krein.io` (with its labels), a
-            memory map, or a Dask collection. Landmarks are then chosen among about 20,000 objects.
+            memory map, or a Dask collection. Landmarks are chosen among at most about 20,000
+            objects.
         y : array of N labels, or None if X contains them
         sample_weight : array of N numbers, optional
             How many objects each one counts for; objects of weight 0 are ignored.
