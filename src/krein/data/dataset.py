@@ -557,13 +557,8 @@ class Survey:
         return Survey(self.n_objects, classes, counts, weights, self.weighted)
 
 
-@dataclass(frozen=True)
-class Sample:
-    """Some of the objects in memory, with their numbers among all and their labels."""
-
-    indices: Indices
-    objects: Any
-    labels: NDArray[Any]
+Labelled = tuple[Any, NDArray[Any]]
+"""Some of the objects, in the measure's form, and their labels."""
 
 
 @dataclass(frozen=True)
@@ -646,15 +641,13 @@ class Dataset(ABC):
         Also returns the sum of the moments. Comparisons are added to the counter.
         """
 
-    def take(self, indices: Indices, measure: Measure) -> Sample:
-        """Return the objects at these ascending positions, in memory. One pass."""
+    def take(self, indices: Indices, measure: Measure) -> Labelled:
+        """Return the objects at these ascending positions, in memory, and their labels. One
+        pass."""
         n = self.survey().n_objects
         parts = list(self.map(partial(_objects_at, indices, measure, n)))
-        return Sample(
-            np.concatenate([part.indices for part in parts]),
-            joined([part.objects for part in parts if len(part.indices)]),
-            np.concatenate([part.labels for part in parts]),
-        )
+        objects = joined([objects for objects, labels in parts if len(labels)])
+        return objects, np.concatenate([labels for _, labels in parts])
 
     def run_pairs(self, pairs: Pairs) -> Pairs:
         """Return the pairs of a sample, compared where processors are available."""
@@ -684,13 +677,14 @@ class Dataset(ABC):
         """Approximate size of the sample that landmarks are chosen from."""
         return min(self.survey().n_objects, IN_MEMORY_OBJECTS)
 
-    def sample(self, measure: Measure, seed: int, among: Mask | None = None) -> Sample:
+    def sample(self, seed: int, among: Mask | None = None) -> Indices:
         """Draw the sample that landmarks are chosen from, with objects of every class.
 
-        Only objects of positive weight are drawn, and only those `among` (N,) all. Every object has
-        a random key that depends only on the seed and its number. It is drawn if the key is below
-        n/N, or below `SAMPLED_PER_CLASS` over the size of its class. The draw does not depend on
-        how the objects are divided into chunks or distributed over machines.
+        Returns the ascending positions of its objects. Only objects of positive weight are drawn,
+        and only those `among` (N,) all. Every object has a random key that depends only on the seed
+        and its number. It is drawn if the key is below n/N, or below `SAMPLED_PER_CLASS` over the
+        size of its class. The draw does not depend on how the objects are divided into chunks or
+        distributed over machines.
         """
         known = self.survey()
         share = np.maximum(
@@ -699,7 +693,7 @@ class Dataset(ABC):
         )
         draw = partial(_draw, seed, known.classes, share)
         drawn = np.concatenate(list(self.map(draw, objects=False)))
-        return self.take(drawn if among is None else drawn[among[drawn]], measure)
+        return drawn if among is None else drawn[among[drawn]]
 
     def decided(self, measure: Measure) -> Self:
         """Compare by this measure, with parameters that depend on the first objects."""
@@ -805,7 +799,7 @@ def joined_groups(one: Indices, other: Indices) -> Indices:
     return first_equal(connected_components(graph, directed=False)[1])
 
 
-def _objects_at(indices: Indices, measure: Measure, n_objects: int, chunk: Chunk) -> Sample:
+def _objects_at(indices: Indices, measure: Measure, n_objects: int, chunk: Chunk) -> Labelled:
     """Return the objects of a chunk that are among `indices`, to be compared with each other."""
     first, last = np.searchsorted(indices, [chunk.start, chunk.start + len(chunk)])
     found = indices[first:last]
@@ -813,7 +807,7 @@ def _objects_at(indices: Indices, measure: Measure, n_objects: int, chunk: Chunk
     objects: Any = None
     if len(places):
         objects = measure.among(chunk.in_form(measure, places), found, indices, n_objects)
-    return Sample(found, objects, np.asarray(chunk.labels)[places])
+    return objects, np.asarray(chunk.labels)[places]
 
 
 def uniform_keys(seed: int, indices: Indices) -> Array:
@@ -878,9 +872,9 @@ class Local(Dataset):
     ) -> Iterator[Value]:
         """Yield `term(block)` over all blocks in order, from several threads."""
         total = self.survey().n_objects * n_pairs
-        with progress(total, "comparing", self.verbose) as shown:
+        with progress(total, "comparing", self.verbose) as advance:
             for value, cost in in_order(term, self.chunks(block_rows), self.workers):
-                shown.advance(block_rows * n_pairs)
+                advance(block_rows * n_pairs)
                 counter.include(cost)
                 yield value
 

@@ -30,11 +30,11 @@ from .dataset import (
     Dataset,
     FeatureBlock,
     ForeignObjectWarning,
+    Labelled,
     Local,
     ObjectProfile,
     Predict,
     Provenance,
-    Sample,
     Term,
     check_labels,
     is_dask,
@@ -90,11 +90,11 @@ class Memory(Local):
         each = map if F.nbytes < SHARED_BYTES else partial(in_order, workers=workers)
         return Rows(F, codes, weights, n_classes=C, each=each), moments.result()
 
-    def take(self, indices: Indices, measure: Measure) -> Sample:
+    def take(self, indices: Indices, measure: Measure) -> Labelled:
         """Return the objects at these positions; if these are all objects, nothing is copied."""
         if len(indices) == len(self):
-            return Sample(indices, self.objects, self.labels)
-        return Sample(indices, take(self.objects, indices), self.labels[indices])
+            return self.objects, self.labels
+        return take(self.objects, indices), self.labels[indices]
 
 
 def in_memory(X: Any, measure: Measure) -> bool:

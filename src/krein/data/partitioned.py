@@ -679,10 +679,10 @@ class Partitioned(Dataset):
         """Yield tasks with their numbers as they finish, the first of them those of the cuts."""
         total = int(self.starts[-1]) * n_pairs
         try:
-            with progress(total, "comparing", self.verbose) as shown:
+            with progress(total, "comparing", self.verbose) as advance:
                 for i, task in self.engine.completed(tasks):
                     if i < len(cuts):
-                        shown.advance(total // len(cuts))
+                        advance(total // len(cuts))
                     yield i, task
         except TaskKilledError as error:
             self._raise_named(error, term, cuts)

@@ -596,7 +596,7 @@ class KreinClassifier(Classifier):
                 kept, landmarks.indices, k, self.max_kept, value_heads, points_of
             )
             wanted = np.union1d(known.indices, wanted)
-        objects = data.take(wanted, measure).objects
+        objects, _ = data.take(wanted, measure)
         rows = np.searchsorted(wanted, everyone.indices)
         sizes = log_sizes(measure, take(objects, rows[:n])) if n else None
         if known is None or not measure.comparable(objects):

@@ -109,7 +109,7 @@ class FeatureFit:
         rest = np.flatnonzero(~here)
         for start in range(0, len(rest), AT_ONCE):
             part = rest[start : start + AT_ONCE]
-            objects = self.data.take(indices[part], self.measure).objects
+            objects, _ = self.data.take(indices[part], self.measure)
             found[part] = self.head.look(self.measure.contents(objects))[1]
         return found
 
@@ -179,7 +179,7 @@ def fit_features(
     if len(rows) > FEATURE_OBJECTS:
         drawn = uniform_keys(_SEED, rows) < FEATURE_OBJECTS / len(rows)
         rows = np.union1d(rows[drawn], held_out)
-    objects = data.take(rows, measure).objects
+    objects, _ = data.take(rows, measure)
     place = np.searchsorted(rows, held_out)
     found = _learned(measure, objects, codes[rows], w[rows], n_classes, place, groups[rows], wanted)
     return None if found is None else FeatureFit(*found, held_out, rows, data, measure)

@@ -316,8 +316,9 @@ class PCVM(Classifier):
         """Fit to the values of all objects to the landmarks, and calibrate if requested."""
         N, landmarks = self.n_samples_seen_, chosen.landmarks.indices
         family = self._family(len(classes))
-        if isinstance(chosen.family, PCVMFamily):  # the rule used its basis function
-            family = replace(family, otherwise=chosen.family.otherwise)
+        tried = chosen.selection.family
+        if isinstance(tried, PCVMFamily):  # the rule used its basis function
+            family = replace(family, otherwise=tried.otherwise)
         if self.solver != "em":
             forms = self.multiclass == "ovr", self.solver == "paper-exact"
             model = fit_as_published(chosen.space, kept, family.n_classes, self._rng(), *forms)
