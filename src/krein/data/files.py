@@ -30,13 +30,13 @@ from ..core.pcvm.rows import (
     BasisFunction,
     Block,
     Rows,
+    RowTerm,
     add_sums,
     basis_values,
     mean_features,
     rows_per_block,
     sums,
 )
-from ..core.pcvm.rows import Term as RowTerm
 from ..core.shapes import Array, Codes, Indices
 from ..measures import Measure
 from .dataset import (

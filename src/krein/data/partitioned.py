@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 
 from ..compare.pairs import Counter, Pairs, limit_blas_threads, progress
 from ..core.moments import FAN, ClassMoments, OrderedSum, ordered_sum
-from ..core.pcvm.rows import Block, Rows, add_sums, rows_per_block, sums
-from ..core.pcvm.rows import Term as RowTerm
+from ..core.pcvm.rows import Block, Rows, RowTerm, add_sums, rows_per_block, sums
 from ..core.shapes import Array, Indices
 from ..measures import Measure, take
 from ..measures.objects import Objects

@@ -33,7 +33,7 @@ from ..core.shapes import CODE, NON_NEGATIVE, ROWS, SHARE, Array, Codes, Indices
 from ..core.space import POWERS, LandmarkSpace, Power, check_level, signed_eigen
 from ..data.dataset import Chunk, Costed, Dataset, LandmarkColumns, codes_of
 from ..landmarks import Selection, get_rule
-from ..model.heads import LinearHead, Link, QuadraticHead
+from ..model.heads import LinearHead, LinkName, QuadraticHead
 from ..model.model import Comparisons, Model
 from ..model.schema import LOCAL
 from .fitting import (
@@ -764,7 +764,7 @@ class IKQD(Classifier):
 
 
 def fisher_head(
-    space: LandmarkSpace, model: LinearDiscriminant, link: Link = "softmax"
+    space: LandmarkSpace, model: LinearDiscriminant, link: LinkName = "softmax"
 ) -> LinearHead:
     """Return the head of a linear discriminant of coordinates in `space`."""
     dual = space.T @ model.coef

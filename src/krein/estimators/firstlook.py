@@ -26,7 +26,7 @@ from ..core.ranks import Relatives
 from ..core.shapes import Array, Codes, Indices, Mask
 from ..core.space import POWERS
 from ..data.dataset import uniform_keys
-from ..model.heads import Head, LinearHead, Link
+from ..model.heads import Head, LinearHead, LinkName
 from .discriminants import fisher_head, quadratic_head
 from .fitting import (
     N_FOLDS,
@@ -288,7 +288,7 @@ def fit_heads(
         model, features = fit_landmarks(
             space, landmarks.indices, kept.rows, landmarks.codes, pcvm, keep=True
         )
-        link: Link = "probit" if C == 2 else "softmax"
+        link: LinkName = "probit" if C == 2 else "softmax"
         heads.append(
             LinearHead(model.function, model.places, model.dual_coef, model.intercept, link)
         )

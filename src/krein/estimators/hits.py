@@ -34,16 +34,16 @@ _SEED = 0
 
 
 @dataclass(frozen=True)
-class Objects:
+class SearchedObjects:
     """Labelled objects: class codes, groups, and how many objects each one stands for (n,)."""
 
     codes: Codes
     groups: Indices
     numbers: Array
 
-    def at(self, rows: Any) -> Objects:
+    def at(self, rows: Any) -> SearchedObjects:
         """Return some of the objects."""
-        return Objects(self.codes[rows], self.groups[rows], self.numbers[rows])
+        return SearchedObjects(self.codes[rows], self.groups[rows], self.numbers[rows])
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class LearnedHits:
 def learn_from_hits(
     rows: GraphRows,
     kind: Kind,
-    objects: Objects,
-    known: Objects,
+    objects: SearchedObjects,
+    known: SearchedObjects,
     n_classes: int,
     *,
     class_weights: Array | None = None,
@@ -121,7 +121,7 @@ def learn_from_hits(
     )
 
 
-def draw_held_out(objects: Objects, known: Objects, n_classes: int) -> Indices:
+def draw_held_out(objects: SearchedObjects, known: SearchedObjects, n_classes: int) -> Indices:
     """Return the objects to hold out: all whose class remains without them, or a sample."""
     fair = can_be_held_out(objects.codes, objects.groups, known.codes, known.groups)
     fair &= objects.numbers > 0

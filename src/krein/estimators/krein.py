@@ -50,7 +50,7 @@ from .firstlook import (
     worthwhile_heads,
 )
 from .fitting import Classifier, LandmarkChoice, all_or_nothing, mean_values, values_of
-from .hits import Objects, learn_from_hits
+from .hits import SearchedObjects, learn_from_hits
 from .lookzero import FeatureFit, fit_features
 from .secondlook import (
     FEWEST,
@@ -474,8 +474,8 @@ class KreinClassifier(Classifier):
                 own, others = np.split(np.unique(both, return_inverse=True)[1], [n])
             self._learn_from_hits(
                 rows[kept],
-                Objects(codes_of(y[kept], classes), own[kept], np.ones(len(kept))),
-                Objects(codes_of(known, classes), others, np.ones(N)),
+                SearchedObjects(codes_of(y[kept], classes), own[kept], np.ones(len(kept))),
+                SearchedObjects(codes_of(known, classes), others, np.ones(N)),
                 measure,
                 classes,
                 score,
@@ -503,14 +503,14 @@ class KreinClassifier(Classifier):
                 f"{N} × {data.objects.width}"
             )
         codes = codes_of(data.labels, found.classes)
-        objects = Objects(codes, check_groups(groups, N), weights_of(data.weights, N))
+        objects = SearchedObjects(codes, check_groups(groups, N), weights_of(data.weights, N))
         self._learn_from_hits(data.objects, objects, objects, data.measure, found.classes)
 
     def _learn_from_hits(
         self,
         rows: GraphRows,
-        objects: Objects,
-        known: Objects,
+        objects: SearchedObjects,
+        known: SearchedObjects,
         measure: Measure,
         classes: Any,
         score: str = "",

@@ -32,7 +32,7 @@ from ..core.space import Conversion, LandmarkSpace, signed_eigen
 from ..data.dataset import Dataset
 from ..landmarks import get_rule
 from ..landmarks.base import Given
-from ..model.heads import LinearHead, Link
+from ..model.heads import LinearHead, LinkName
 from ..model.model import Comparisons, Model
 from .fitting import (
     CalibrationSample,
@@ -405,7 +405,7 @@ class PCVM(Classifier):
 
         Predictions need only the landmarks that are `used`, those with weights other than zero.
         """
-        link: Link = "softmax" if self.solver == "em" else "pairs"
+        link: LinkName = "softmax" if self.solver == "em" else "pairs"
         if self.multiclass == "ovr":
             link = "probits"
         if len(classes) == 2:

@@ -67,7 +67,7 @@ class Head(Protocol):
         """Return the contribution (m,) of each landmark to one label against another."""
 
 
-Link = Literal["softmax", "sigmoid", "probit", "probits", "pairs"]
+LinkName = Literal["softmax", "sigmoid", "probit", "probits", "pairs"]
 """How scores become probabilities: softmax of joint scores; sigmoids or probits of one class
 against the rest, normalised; a probit for two classes; published PCVMs for all pairs of classes."""
 
@@ -84,7 +84,7 @@ class LinearHead:
     weights: Annotated[Array, "k p", WEIGHT]
     """One column for two classes, one per class, or one per pair."""
     bias: Annotated[Array, "p", LOG]
-    link: Link = "softmax"
+    link: LinkName = "softmax"
     temperature: Annotated[float, TEMPERATURE] = 1.0
 
     def scores(self, values: Array, objects: Any = None) -> Array:
