@@ -520,31 +520,20 @@ class KreinClassifier(Classifier):
             raise ValueError("neighbours=0 leaves nothing to learn from: a graph has no landmarks")
         n = len(known.codes)
         sizes = np.bincount(known.codes, known.numbers, len(classes)).astype(np.float64)
-        learned = learn_from_hits(
+        model, self.worth_ = learn_from_hits(
             rows,
-            measure.kind,
+            measure,
             objects,
             known,
-            len(classes),
+            classes,
             class_weights=self._class_costs(classes).weights(sizes),
             k=self.neighbours or VOTERS,
             score=score,
         )
-        self.model_ = Model(
-            measure,
-            False,
-            classes,
-            (learned.head,),
-            learned.cascade,
-            np.empty(0),
-            learned.landmarks,
-            learned.second_look,
-            learned.reference,
-            n_objects=n,
-            ambiguous_below=self.ambiguous_below,
-            novel_below=self.novel_below,
+        self.model_ = replace(
+            model, ambiguous_below=self.ambiguous_below, novel_below=self.novel_below
         )
-        self.dropped_heads_, self.worth_, self.n_copies_ = (), learned.worth, 0
+        self.dropped_heads_, self.n_copies_ = (), 0
         self.eigenvalues_, self.signature_ = np.empty(0), Signature(0, 0, n)
         self.comparisons_to_fit_, self.comparisons_reused_, self.n_samples_seen_ = 0, 0, n
 
