@@ -93,18 +93,23 @@ class ForeignObjectWarning(UserWarning):
         self.rows, self.named = rows, named
         super().__init__(rows, named)  # so that it can be sent to other processes
 
-    def add(self, chunk: Chunk, profile: ObjectProfile | None) -> None:
-        """Add the objects of one more chunk that are unlike the training objects, by reason."""
-        foreign = {} if profile is None else profile.foreign(chunk.objects)
-        for reason, places in foreign.items():
-            rows = self.rows.setdefault(reason, [])
-            rows += [chunk.start + i for i in places[: LISTED - len(rows)]]
-            names, n = self.named.get(reason, ([], 0))
-            more = [chunk.where(i) for i in places[: NAMED - len(names)]]
-            self.named[reason] = (names + more, n + len(places))
-
     def __str__(self) -> str:
         return describe_foreign(self.named)
+
+
+Foreign = tuple[dict[str, list[int]], dict[str, tuple[list[str], int]]]
+"""Rows of foreign objects by reason, and some names with the number of all."""
+
+
+def add_foreign(found: Foreign, chunk: Chunk, profile: ObjectProfile | None) -> None:
+    """Add the objects of one more chunk that are unlike the training objects."""
+    foreign = {} if profile is None else profile.foreign(chunk.objects)
+    for reason, places in foreign.items():
+        rows = found[0].setdefault(reason, [])
+        rows += [chunk.start + i for i in places[: LISTED - len(rows)]]
+        names, n = found[1].get(reason, ([], 0))
+        more = [chunk.where(i) for i in places[: NAMED - len(names)]]
+        found[1][reason] = names + more, n + len(places)
 
 
 def describe_foreign(named: dict[str, tuple[list[str], int]]) -> str:

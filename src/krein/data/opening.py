@@ -29,6 +29,7 @@ from .dataset import (
     Chunk,
     Dataset,
     FeatureBlock,
+    Foreign,
     ForeignObjectWarning,
     Labelled,
     Local,
@@ -36,6 +37,7 @@ from .dataset import (
     Predict,
     Provenance,
     Term,
+    add_foreign,
     check_labels,
     is_dask,
     join_labels,
@@ -271,7 +273,7 @@ def map_objects(
     if is_dask(X):
         return map_lazily(_in_columns(X, measure), function, shape, dtype, profile)
     workers = count_workers(n_jobs, default_all=measure.releases_gil)
-    foreign = ForeignObjectWarning({}, {})
+    foreign: Foreign = {}, {}
     if _mapped(X, measure):
         chunks = MappedFile(X, measure=measure).chunks(IN_MEMORY_OBJECTS)
     elif in_memory(X, measure):
@@ -285,10 +287,10 @@ def map_objects(
         return _one_by_one(in_order(answer, chunks, workers), profile)
     found: list[NDArray[Any]] = []
     for chunk in chunks:
-        foreign.add(chunk, profile)
+        add_foreign(foreign, chunk, profile)
         found += in_order(function, chunk.blocks(block_rows), workers)
-    if foreign.rows:
-        warnings.warn(foreign, stacklevel=_STACK)
+    if foreign[0]:
+        warnings.warn(ForeignObjectWarning(*foreign), stacklevel=_STACK)
     return np.concatenate(found)
 
 
@@ -296,9 +298,9 @@ def _one_by_one(
     answered: Iterator[tuple[Chunk, NDArray[Any]]], profile: ObjectProfile | None
 ) -> Iterator[NDArray[Any]]:
     """Yield the results of each chunk of a file, and warn after the last one."""
-    foreign = ForeignObjectWarning({}, {})
+    foreign: Foreign = {}, {}
     for chunk, found in answered:
-        foreign.add(chunk, profile)
+        add_foreign(foreign, chunk, profile)
         yield found
-    if foreign.rows:
-        warnings.warn(foreign, stacklevel=2)
+    if foreign[0]:
+        warnings.warn(ForeignObjectWarning(*foreign), stacklevel=2)
