@@ -21,7 +21,7 @@ from krein.data.partitioned import PILOT
 from krein.io import open_source
 from krein.measures import get_measure
 
-from .conftest import equal_models, make_words
+from .conftest import equal_models, make_points, make_words
 
 pytest.importorskip("distributed")
 with warnings.catch_warnings():
@@ -128,6 +128,15 @@ def test_landmarks_are_chosen_from_one_sample_everywhere(
     assert here.comparisons_to_fit_ == file.comparisons_to_fit_
     for there in (file, cluster):
         equal_models(here, there, WORDS[:200])
+
+
+@pytest.mark.parametrize("rule", ["meb", "stratified"])
+def test_a_memory_map_has_the_same_sample(rule, tmp_path, small_sample):
+    X, y = make_points(900)
+    np.save(tmp_path / "x.npy", X)
+    clf = IKFD("elm", landmarks=rule, random_state=0)
+    there = clone(clf).fit(np.load(tmp_path / "x.npy", mmap_mode="r"), y)
+    equal_models(clf.fit(X, y), there, X)
 
 
 def test_all_objects_may_be_landmarks_up_to_the_size_of_the_sample(small_sample):
