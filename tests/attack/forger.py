@@ -79,7 +79,7 @@ def _of_many_classes() -> tuple[Any, Any]:
     first = clf.model_.heads[0]
     codes = np.searchsorted(clf.classes_, languages)
     F = first.features(words)
-    head = NeighbourHead.of(first.features, F, codes, np.ones(90), 3, first.search)
+    head = NeighbourHead.of(first.features, F, codes, np.ones(90), 3, first.directions)
     clf.model_ = replace(clf.model_, heads=(head, *clf.model_.heads[1:]))
     return clf, new
 

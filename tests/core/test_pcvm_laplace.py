@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from krein.core.pcvm.left_out import (
-    Candidate,
+    LeaveOneOut,
     choose_scale,
     compare,
     inverse_root,
@@ -34,7 +34,7 @@ def test_leave_one_out_is_close_to_refits(seed):
     prior = FixedPrecision(np.array(1.0))
     rows = Rows(K, y)
     fit = fit_pcvm(rows, y[:m], prior=prior)
-    quick = leave_one_out(rows, Candidate.of(rows, fit))
+    quick = leave_one_out(rows, LeaveOneOut.of(rows, fit))
     slow = 0.0
     for i in range(N):
         rest = np.delete(np.arange(N), i)
@@ -53,8 +53,8 @@ def test_the_score_covariance_is_the_same_through_a_basis(n_classes):
     wide = np.column_stack([np.eye(30), np.zeros((30, 5))])
     other = fit_pcvm(rows, np.r_[y[:30], y[:5]], wide)
     np.testing.assert_allclose(
-        score_covariance(Candidate.of(rows, fit).exact, K),
-        score_covariance(Candidate.of(rows, other, wide).exact, K),
+        score_covariance(LeaveOneOut.of(rows, fit).exact, K),
+        score_covariance(LeaveOneOut.of(rows, other, wide).exact, K),
         rtol=1e-4,
     )
 
@@ -75,7 +75,7 @@ def test_variance_of_a_score_matches_laplace():
     K, y = _rings(2, m=10)
     rows = Rows(K, y, np.linspace(0.5, 2, len(y)))
     fit = fit_pcvm(rows, y[:10])
-    near = Candidate.of(rows, fit)
+    near = LeaveOneOut.of(rows, fit)
     on = np.flatnonzero(fit.weights[:, 0])
     T = np.column_stack([K[:, on], np.ones(len(K))])
     weights = rows.weight * curvature((2 * y - 1) * fit.scores(K)[:, 0])
@@ -89,7 +89,7 @@ def test_variance_of_a_score_matches_laplace():
 def test_a_model_is_no_better_than_itself():
     K, y = _rings(3)
     rows = Rows(K, y)
-    one = Candidate.of(rows, fit_pcvm(rows, y[:30]))
+    one = LeaveOneOut.of(rows, fit_pcvm(rows, y[:30]))
     assert compare(rows, one, one) == (0.0, 0.0)
 
 
@@ -198,7 +198,7 @@ def test_the_error_of_a_difference_is_the_standard_error_of_a_sum():
     K, y = _rings(2)
     rows = Rows(K, y)
     one, other = (
-        Candidate.of(rows, fit_pcvm(rows, y[:30], prior=FixedPrecision(np.array(a))))
+        LeaveOneOut.of(rows, fit_pcvm(rows, y[:30], prior=FixedPrecision(np.array(a))))
         for a in (0.5, 50.0)
     )
     (block,) = rows
@@ -213,7 +213,7 @@ def test_the_cost_of_a_weight_uses_the_precisions_of_em():
     K, y = _rings(6)
     rows = Rows(K, y)
     fit = fit_pcvm(rows, y[:30], prior=GammaPrior())
-    x, covariance = kept_weights(Candidate.of(rows, fit))
+    x, covariance = kept_weights(LeaveOneOut.of(rows, fit))
     on, H = fit.kept, loss_curvature(rows, fit)[0]
     T = np.zeros((31, len(on) + 1))  # scaled weights and the bias of centred features
     T[on, np.arange(len(on))] = fit.weights[on, 0] / fit.scaled[on, 0]

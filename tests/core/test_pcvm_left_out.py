@@ -6,7 +6,7 @@ import pytest
 from krein.core.pcvm import left_out
 from krein.core.pcvm import left_out as coupled
 from krein.core.pcvm.left_out import (
-    Candidate,
+    LeaveOneOut,
     choose_scale,
     compare,
     coupled_left_out,
@@ -109,7 +109,7 @@ def test_all_classes_together_match_the_dense_formula(n_classes, monkeypatch):
     s = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
     rows, _, fit = fitted(K, y, s)
     expected = softmax(dense_left_out(K, y, s, fit))
-    near = Candidate.of(rows, fit).exact
+    near = LeaveOneOut.of(rows, fit).exact
     joint = scores_without(near, fit.scores(K), Block(K, y, s), fit.link)[0]
     np.testing.assert_allclose(softmax(joint), expected, atol=1e-5)
     monkeypatch.setattr(coupled, "HIGH_LEVERAGE", 1.0)
@@ -219,8 +219,8 @@ def test_a_few_rows_stand_for_all_of_them():
 def test_thinned_rows_leave_out_one_object_and_estimate_their_error():
     K, y = rings(5, 2, N=4000)
     rows = Rows(K, y)
-    one = Candidate.of(rows, fit_pcvm(rows, y[:12]))
-    other = Candidate.of(rows, fit_pcvm(rows, y[:12], prior=GammaPrior(0.5, 0.005)))
+    one = LeaveOneOut.of(rows, fit_pcvm(rows, y[:12]))
+    other = LeaveOneOut.of(rows, fit_pcvm(rows, y[:12], prior=GammaPrior(0.5, 0.005)))
     expected, _ = compare(rows, one, other)
     found, errors, losses = [], [], []
     for seed in range(40):
@@ -247,7 +247,7 @@ def test_a_row_that_stands_for_four_is_left_out_as_one(n_classes, limit):
     found = []
     for rows in (thinned, copies):
         (block,) = rows
-        found.append(Candidate.of(rows, fit, limit=limit).left_out(block))
+        found.append(LeaveOneOut.of(rows, fit, limit=limit).left_out(block))
     moved = np.abs(found[0] - fit.scores(K)).max()
     np.testing.assert_allclose(found[0], found[1][::4], atol=1e-6 * moved)
 
@@ -267,7 +267,7 @@ def test_leaving_out_the_only_support_of_a_weight_removes_it(n_classes):
         fit = fit_pcvm(rows, y[:12])
         rest = Rows(K[1:], y[1:], n_classes=n_classes)
         refit = fit_pcvm(rest, y[:12], start=(fit.weights, fit.bias), tol=1e-7)
-        left = Candidate.of(rows, fit).losses(Block(K, y, np.ones(90)))[0]
+        left = LeaveOneOut.of(rows, fit).losses(Block(K, y, np.ones(90)))[0]
         seen, without = (fit.link.losses(one.scores(K[:1]), y[:1])[0] for one in (fit, refit))
         assert without > 10 * seen
         shares.append((left - seen) / (without - seen))

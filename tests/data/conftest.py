@@ -11,9 +11,9 @@ import krein.estimators.discriminants
 
 @pytest.fixture
 def small_sample(monkeypatch):
-    """Lower the limit for in-memory data to 500 objects."""
+    """Choose landmarks from a sample of about 500 objects, and read no more into memory."""
     monkeypatch.setattr(krein.data.opening, "IN_MEMORY_OBJECTS", 500)
-    monkeypatch.setattr(krein.data.dataset.Dataset, "most_sampled", 500)
+    monkeypatch.setattr(krein.data.dataset, "IN_MEMORY_OBJECTS", 500)
     monkeypatch.setattr(krein.estimators.discriminants, "SAMPLE_SIZE", 700)
     monkeypatch.setattr(krein.core.pcvm.left_out, "LEFT_OUT_ROWS", 700)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from krein import IKFD, IKQD, PCVM
 from krein.compare.pairs import Counter
@@ -166,6 +167,15 @@ def test_more_objects_than_the_sample(client, small_sample, tmp_path):
     from_file = IKFD("levenshtein", random_state=0).fit(path)
     there = IKFD("levenshtein", random_state=0).fit(bag(WORDS, 5), LABELS)
     equal_models(from_file, there, WORDS)
+
+
+@pytest.mark.parametrize("rule", ["meb", "stratified"])
+def test_a_sample_of_a_matrix(rule, client, small_sample):
+    X, y = make_points(700)
+    K = np.tanh(X @ X.T)
+    there = IKFD("precomputed", landmarks=rule, random_state=0)
+    here = clone(there).fit(K, y)
+    equal_models(here, there.fit(da.from_array(K, chunks=(250, 100)), y), K)
 
 
 def test_precomputed_values(client):

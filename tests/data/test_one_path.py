@@ -21,7 +21,7 @@ from krein.data.partitioned import PILOT
 from krein.io import open_source
 from krein.measures import get_measure
 
-from .conftest import equal_models, make_words
+from .conftest import equal_models, make_points, make_words
 
 pytest.importorskip("distributed")
 with warnings.catch_warnings():
@@ -104,6 +104,46 @@ def test_all_looks_match_memory(copies, features, place, client, tmp_path, small
     np.testing.assert_array_equal(here.novelty(WORDS[:200]), there.novelty(WORDS[:200]))
     assert here.n_copies_ == there.n_copies_ >= (N // 2 - N // 20 if copies else 0)
     assert here.worth_ == there.worth_
+
+
+CHOOSING = {
+    "meb": IKFD("levenshtein", random_state=0),
+    "kmeans": IKQD("levenshtein", landmarks="kmeans", n_landmarks=15, random_state=0),
+    "auto": PCVM("levenshtein", landmarks="auto", random_state=0),
+    "stratified": KreinClassifier("levenshtein"),
+}
+
+
+@pytest.mark.parametrize("copies", [False, True])
+@pytest.mark.parametrize("clf", CHOOSING.values(), ids=CHOOSING)
+def test_landmarks_are_chosen_from_one_sample_everywhere(
+    clf, copies, client, tmp_path, small_sample
+):
+    words, labels = COPIES if copies else (WORDS, LABELS)
+    here, file, cluster = (
+        clone(clf).fit(*place(tmp_path, words, labels, None)[:2])
+        for place in (in_memory, in_a_file, on_dask)
+    )
+    assert open_data(words, labels, measure=here.measure_).n_sampled == 500 < len(words)
+    assert here.comparisons_to_fit_ == file.comparisons_to_fit_
+    for there in (file, cluster):
+        equal_models(here, there, WORDS[:200])
+
+
+@pytest.mark.parametrize("rule", ["meb", "stratified"])
+def test_a_memory_map_has_the_same_sample(rule, tmp_path, small_sample):
+    X, y = make_points(900)
+    np.save(tmp_path / "x.npy", X)
+    clf = IKFD("elm", landmarks=rule, random_state=0)
+    there = clone(clf).fit(np.load(tmp_path / "x.npy", mmap_mode="r"), y)
+    equal_models(clf.fit(X, y), there, X)
+
+
+def test_all_objects_may_be_landmarks_up_to_the_size_of_the_sample(small_sample):
+    clf = IKFD("levenshtein", landmarks="all")
+    assert len(clf.fit(WORDS[:500], LABELS[:500]).landmarks_) == 500
+    with pytest.raises(ValueError, match=r"all pairs of 800 objects; .* or use at most 500"):
+        clf.fit(WORDS, LABELS)
 
 
 @pytest.mark.parametrize("place", [in_a_file, on_dask])

@@ -545,7 +545,7 @@ def test_a_held_out_object_is_not_its_own_neighbour(similar, size):
             similar.codes[others],
             similar.numbers[others],
             150,
-            similar.search,
+            similar.directions,
         )
         without = groups[[i]], groups
         expected = part.evidence(part.nearest(F[[i]]), 0.1)
@@ -593,11 +593,11 @@ def test_a_weight_counts_as_that_many_similar_objects(similar):
     numbers = (3 * similar.numbers[some]).round().astype(int)
     codes = similar.codes[some] % 4
     once = NeighbourHead.of(
-        similar.features, F[some], codes, numbers.astype(float), 4, similar.search
+        similar.features, F[some], codes, numbers.astype(float), 4, similar.directions
     )
     many = np.repeat(np.arange(len(some)), numbers)
     repeated = NeighbourHead.of(
-        similar.features, F[some[many]], codes[many], np.ones(len(many)), 4, similar.search
+        similar.features, F[some[many]], codes[many], np.ones(len(many)), 4, similar.directions
     )
     x = F[1:30]
     np.testing.assert_allclose(once.sizes, repeated.sizes)
@@ -634,7 +634,7 @@ def test_points_are_principal_components_of_the_features(measure, families):
     if measure == "dtw":
         X = [np.cumsum(rng.normal(size=30)) for _ in range(200)]
     zero = KreinClassifier(measure, n_landmarks=10).fit(X, y).model_.look_zero
-    F, W = zero.features(X), zero.search.directions.astype(float)
+    F, W = zero.features(X), zero.directions.astype(float)
     F = zero.features.folded(F)
     F = F.toarray() if issparse(F) else F
     np.testing.assert_allclose(zero.look(X)[1].var(axis=0).sum(), 1.0, rtol=1e-3)
@@ -653,5 +653,5 @@ def test_objects_that_the_head_did_not_learn_from_have_the_same_points(species, 
     clf = KreinClassifier("levenshtein", n_landmarks=20).fit(X, y % 4)
     known = clf.model_.second_look.known
     assert len(known.points) == len(whole.points)
-    own = known.points[:, -clf.model_.look_zero.search.directions.shape[1] :]
+    own = known.points[:, -clf.model_.look_zero.directions.shape[1] :]
     np.testing.assert_array_equal(own, clf.model_.points([X[i] for i in known.indices]))

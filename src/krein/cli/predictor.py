@@ -26,7 +26,7 @@ from ..measures import take
 from ..model.model import Comparisons, Model
 from .options import message_of, printable
 from .output import warn
-from .reading import match_columns, own_measure
+from .reading import match_columns, own_measure_of
 
 CHUNK = 2048
 """Number of objects in memory at a time."""
@@ -107,7 +107,7 @@ class Predictor:
 
         if not os.path.exists(path):
             raise DataError(f"{path}: there is no such model; krein fit writes one")
-        own = own_measure(measure)
+        own = own_measure_of(measure)
         if measure is not None and own is None:
             raise click.UsageError(f"--measure {measure}: write FILE.py:FUNCTION")
         self.model: Model = load(path, measure=own, max_size=max_size, only_model=True)

@@ -404,7 +404,7 @@ def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Co
         told = ", ".join(f"{name}={value}" for name, value in params.items())
         return Comparison(options.measure or "", {}, f" ({told})" if told else "", combined)
     if options.measure:
-        found = Comparison(options.measure, params, own=own_measure(options.measure))
+        found = Comparison(options.measure, params, own=own_measure_of(options.measure))
     else:
         found = suggest_measure(kind, sample, params)
     try:
@@ -433,7 +433,7 @@ def combined_measure(options: DataOptions) -> Combined | None:
         raise click.UsageError(f"--measure {text}: {message_of(error)}") from error
 
 
-def own_measure(named: str | None) -> Any:
+def own_measure_of(named: str | None) -> Any:
     """Return the function or measure of `FILE.py:NAME`; None for any other text.
 
     The file is executed: it is always named by the user, never by data or a model.

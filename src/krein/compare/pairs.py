@@ -148,21 +148,27 @@ LONG = 10.0
 """Seconds from which on remaining work is announced where no bar can be shown."""
 
 
-class Progress:
-    """Counts pairs, fits or passes, and moves the bar if one is shown.
+Advance = Callable[[int], None]
+"""Records that so many more pairs, fits or passes are done."""
 
-    The bar appears when the work has taken long enough, even if nothing was counted yet.
-    """
 
-    def __init__(self, make: Callable[[], Any] | None = None, wait: float = 0.0) -> None:
-        self.make, self.done = make, 0
+def unseen(more: int) -> None:
+    """Record nothing: no progress is shown."""
+
+
+class Bar:
+    """A bar that appears when the work has taken long enough, even if nothing was counted yet."""
+
+    def __init__(self, make: Callable[[], Any], wait: float) -> None:
+        self.make: Callable[[], Any] | None = make
+        self.done = 0
         self.bar: Any = None
         self._lock = threading.Lock()
-        self._later = threading.Timer(wait, self.show) if make is not None else None
-        if self._later is not None and wait:
+        self._later = threading.Timer(wait, self.show)
+        if wait:
             self._later.daemon = True
             self._later.start()
-        elif make is not None:
+        else:
             self.show()
 
     def show(self) -> None:
@@ -184,23 +190,24 @@ class Progress:
         """Remove the bar, or the intention to show one."""
         with self._lock:
             self.make = None
-            if self._later is not None:
-                self._later.cancel()
+            self._later.cancel()
             if self.bar is not None:
                 self.bar.stop()
 
 
-class Announcement(Progress):
+class Announcement:
     """Says once how much work there is and how long it will take, as soon as this can be told."""
 
     def __init__(self, total: int, what: str, unit: str) -> None:
-        super().__init__()
         self.total, self.work, self.told = total, f"{what} {total:,} {unit}", False
+        self.done = 0
         self.first: tuple[float, int] | None = None  # when some were done, and how many
+        self._lock = threading.Lock()
 
     def advance(self, more: int) -> None:
         """Record that this many more are done."""
-        super().advance(more)
+        with self._lock:
+            self.done += more
         if self.first is None:  # these took longer: functions are compiled, objects prepared
             self.first = time.monotonic(), self.done
             return
@@ -225,29 +232,32 @@ def _duration(seconds: float) -> str:
 @contextmanager
 def progress(
     total: int | None, what: str, verbose: int | None, unit: str = "pairs"
-) -> Iterator[Progress]:
-    """Show a bar with the number of pairs, their rate and the remaining time on standard error.
+) -> Iterator[Advance]:
+    """Yield the function that counts what is done, and show how much that is.
 
-    If the total is None, the bar shows the number done and the elapsed time. It appears only if
-    standard error is a terminal, and never inside another bar: at once if `verbose` is above 0,
-    after two seconds if it is None, never if it is 0. If standard error is not a terminal and
-    `verbose` is above 0, one line announces work that takes longer than about ten seconds.
+    A bar on standard error shows the number of pairs, their rate and the remaining time; the number
+    done and the elapsed time if the total is None. It appears only if standard error is a terminal,
+    and never inside another bar: at once if `verbose` is above 0, after two seconds if it is None,
+    never if it is 0. If standard error is not a terminal and `verbose` is above 0, one line
+    announces work that takes longer than about ten seconds.
     """
     asked = verbose is not None and verbose > 0
     terminal = sys.stderr.isatty()
     useful = (asked or verbose is None) if terminal else (asked and total is not None)
     if not useful or not _one_at_a_time.acquire(blocking=False):
-        yield Progress()
+        yield unseen
         return
-    shown = Progress()
     try:
         if terminal:
-            shown = Progress(lambda: _bar(total, what, unit), 0.0 if asked else PATIENCE)
-        elif total is not None:
-            shown = Announcement(total, what, unit)
-        yield shown
+            bar = Bar(lambda: _bar(total, what, unit), 0.0 if asked else PATIENCE)
+            try:
+                yield bar.advance
+            finally:
+                bar.stop()
+        else:
+            assert total is not None
+            yield Announcement(total, what, unit).advance
     finally:
-        shown.stop()
         _one_at_a_time.release()
 
 
@@ -447,9 +457,9 @@ class Pairs:
                 values = with_known(part, cols, known, lambda new: self.values(part[new], cols))
             return len(part), function(part, values)
 
-        with progress(n * len(cols), "comparing", self.verbose) as shown:
+        with progress(n * len(cols), "comparing", self.verbose) as advance:
             for done, result in in_order(run, range(0, n, size), self.workers):
-                shown.advance(done * len(cols))
+                advance(done * len(cols))
                 yield result
 
     def block(self, rows: Indices, cols: Indices) -> Array:
@@ -483,9 +493,9 @@ class Pairs:
 
         starts = range(0, n, size)
         numbers = [min(size, n - k) * (n - k if mirrored else len(cols)) for k in starts]
-        with progress(sum(numbers), "comparing", self.verbose) as shown:
+        with progress(sum(numbers), "comparing", self.verbose) as advance:
             for _, number in zip(in_order(run, starts, self.workers), numbers, strict=True):
-                shown.advance(number)
+                advance(number)
         return values
 
     def diagonal(self, rows: Indices) -> Array:
@@ -703,9 +713,9 @@ def compare_each(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
         part = slice(start, start + size)
         values[part] = pairs.values_each(rows[part], cols[part])
 
-    with progress(values.size, "looking again", pairs.verbose) as shown:
+    with progress(values.size, "looking again", pairs.verbose) as advance:
         for _ in in_order(run, range(0, len(rows), size), pairs.workers):
-            shown.advance(size * cols.shape[1])
+            advance(size * cols.shape[1])
     return values
 
 

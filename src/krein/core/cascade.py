@@ -289,11 +289,10 @@ def fit_terms(
     would get confident answers.
     """
     n = effective_number(weights, len(codes)) if n is None else n
-    few = FewClasses.of(terms, codes)
     prior = np.full(len(terms), n / (n + RIDGE) / len(terms))
-    parts = [few.of_term(term) for term in terms]
-    a = fit_pool(parts, few.codes, prior, weights, offset=few.log_number)
-    return a, few.loss(a, parts, weights)
+    parts, codes, offset = among_most_probable(terms, terms, codes)
+    a = fit_pool(parts, codes, prior, weights, offset=offset)
+    return a, loss_of_pool(a, parts, codes, weights, offset)
 
 
 def fit_pool(
@@ -343,42 +342,42 @@ def fit_pool(
     return np.asarray(result.x, dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class FewClasses:
-    """The most probable classes of each object; the others are treated as equally probable.
+def loss_of_pool(
+    a: Array,
+    terms: Sequence[Array],
+    codes: Codes,
+    weights: Array | None,
+    offset: Array | float,
+) -> float:
+    """Return the mean loss of the pool that `fit_pool` fits, without the penalty."""
+    mixed = log_softmax(np.tensordot(a, np.stack(terms), 1) + offset, axis=1)
+    return mean_of(losses_of(mixed, codes), weights)
 
-    They form the last column, with the logarithm of their number as an offset.
+
+def among_most_probable(
+    by: Sequence[Array], terms: Sequence[Array], codes: Codes
+) -> tuple[list[Array], Codes, Array | float]:
+    """Return terms (n, C) for the `MANY` most probable classes of each object, if there are more.
+
+    Those are the classes that the terms `by` find most probable on average. The others are treated
+    as equally probable, in one column more: the mean of exp over them. Also returns the true class
+    among these columns, and the logarithm of the number of classes that each column stands for,
+    the offset of the pool.
     """
-
-    columns: Indices | None  # (n, K); None for all classes in their order
-    codes: Codes  # (n,): the true class among these columns
-    log_number: Array | float  # (K + 1,): of the classes that each column stands for
-
-    @classmethod
-    def of(cls, terms: Sequence[Array], codes: Codes) -> FewClasses:
-        """Return the classes that the terms find most probable on average."""
-        C = terms[0].shape[1]
-        if C <= MANY:
-            return cls(None, codes, 0.0)
-        mean = terms[0] if len(terms) == 1 else np.mean(terms, axis=0)
-        columns = np.argpartition(-mean, MANY - 1, axis=1)[:, :MANY]
-        found = columns == np.asarray(codes)[:, None]
-        codes = np.where(found.any(axis=1), found.argmax(axis=1), MANY)
-        return cls(columns, codes, np.append(np.zeros(MANY), np.log(C - MANY)))
-
-    def of_term(self, term: Array) -> Array:
-        """Return the term (n, K + 1) of these classes, and its mean over the others, of exp."""
-        if self.columns is None:
-            return term
-        own = np.take_along_axis(term, self.columns, axis=1)
+    C = by[0].shape[1]
+    if C <= MANY:
+        return list(terms), codes, 0.0
+    mean = by[0] if len(by) == 1 else np.mean(by, axis=0)
+    columns = np.argpartition(-mean, MANY - 1, axis=1)[:, :MANY]
+    found = columns == np.asarray(codes)[:, None]
+    parts = []
+    for term in terms:
+        own = np.take_along_axis(term, columns, axis=1)
         total, part = logsumexp(term, axis=1), logsumexp(own, axis=1)
         rest = np.log(np.maximum(-np.expm1(part - total), REST)) + total
-        return np.column_stack([own, rest - np.log(term.shape[1] - MANY)])
-
-    def loss(self, a: Array, parts: Sequence[Array], weights: Array | None) -> float:
-        """Return the mean loss of a pool of such terms."""
-        mixed = log_softmax(np.tensordot(a, np.stack(parts), 1) + self.log_number, axis=1)
-        return mean_of(losses_of(mixed, self.codes), weights)
+        parts.append(np.column_stack([own, rest - np.log(C - MANY)]))
+    few = np.where(found.any(axis=1), found.argmax(axis=1), MANY)
+    return parts, few, np.append(np.zeros(MANY), np.log(C - MANY))
 
 
 REST = 1e-12

@@ -177,21 +177,21 @@ class ClassMoments:
         return ClassMoments(self.origin @ P, self.weights, self.sums @ P, P.T @ (self.products @ P))
 
 
-Term = TypeVar("Term")
+Summand = TypeVar("Summand")
 
 FAN = 8
 """Branches per node. Memory grows with the logarithm, to this base, of the number of terms."""
 
 
-class OrderedSum(Generic[Term]):
+class OrderedSum(Generic[Summand]):
     """A running sum that takes its terms in order, and stores one partial sum per tree level."""
 
-    def __init__(self, add: Callable[[Term, Term], Term]) -> None:
+    def __init__(self, add: Callable[[Summand, Summand], Summand]) -> None:
         self._add = add
-        self._sums: list[Term | None] = []
+        self._sums: list[Summand | None] = []
         self._counts: list[int] = []
 
-    def push(self, term: Term) -> None:
+    def push(self, term: Summand) -> None:
         """Add the next term."""
         level = 0
         while True:
@@ -207,9 +207,9 @@ class OrderedSum(Generic[Term]):
             self._sums[level], self._counts[level] = None, 0
             level += 1
 
-    def result(self) -> Term:
+    def result(self) -> Summand:
         """Return the sum."""
-        total: Term | None = None
+        total: Summand | None = None
         for part in self._sums:
             if part is not None:
                 total = part if total is None else self._add(part, total)
@@ -218,7 +218,7 @@ class OrderedSum(Generic[Term]):
         return total
 
 
-def ordered_sum(terms: Iterable[Term], add: Callable[[Term, Term], Term]) -> Term:
+def ordered_sum(terms: Iterable[Summand], add: Callable[[Summand, Summand], Summand]) -> Summand:
     """Return the sum of the terms in the fixed order.
 
     `add(a, b)` may change and return `a`, which is never used again.

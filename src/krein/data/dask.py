@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from ..compare.pairs import processors
 from .dataset import (
     Chunk,
+    Foreign,
     ForeignObjectWarning,
     ObjectError,
     ObjectProfile,
     Predict,
+    add_foreign,
     aligned,
     is_dask,
     where_numbered,
@@ -554,12 +556,12 @@ def predict_partition(
     )
     if len(chunk) == 0:
         return empty
-    foreign = ForeignObjectWarning({}, {})
-    foreign.add(chunk, profile)
-    if foreign.rows:
+    foreign: Foreign = {}, {}
+    add_foreign(foreign, chunk, profile)
+    if foreign[0]:
         from distributed import warn
 
-        warn(foreign)
+        warn(ForeignObjectWarning(*foreign))
     try:
         return function(chunk)
     except ObjectError:

@@ -93,18 +93,23 @@ class ForeignObjectWarning(UserWarning):
         self.rows, self.named = rows, named
         super().__init__(rows, named)  # so that it can be sent to other processes
 
-    def add(self, chunk: Chunk, profile: ObjectProfile | None) -> None:
-        """Add the objects of one more chunk that are unlike the training objects, by reason."""
-        foreign = {} if profile is None else profile.foreign(chunk.objects)
-        for reason, places in foreign.items():
-            rows = self.rows.setdefault(reason, [])
-            rows += [chunk.start + i for i in places[: LISTED - len(rows)]]
-            names, n = self.named.get(reason, ([], 0))
-            more = [chunk.where(i) for i in places[: NAMED - len(names)]]
-            self.named[reason] = (names + more, n + len(places))
-
     def __str__(self) -> str:
         return describe_foreign(self.named)
+
+
+Foreign = tuple[dict[str, list[int]], dict[str, tuple[list[str], int]]]
+"""Rows of foreign objects by reason, and some names with the number of all."""
+
+
+def add_foreign(found: Foreign, chunk: Chunk, profile: ObjectProfile | None) -> None:
+    """Add the objects of one more chunk that are unlike the training objects."""
+    foreign = {} if profile is None else profile.foreign(chunk.objects)
+    for reason, places in foreign.items():
+        rows = found[0].setdefault(reason, [])
+        rows += [chunk.start + i for i in places[: LISTED - len(rows)]]
+        names, n = found[1].get(reason, ([], 0))
+        more = [chunk.where(i) for i in places[: NAMED - len(names)]]
+        found[1][reason] = names + more, n + len(places)
 
 
 def describe_foreign(named: dict[str, tuple[list[str], int]]) -> str:
@@ -531,8 +536,9 @@ def aligned(item: Any) -> Any:
 
 
 IN_MEMORY_OBJECTS = 20_000
-"""Approximate size of the sample that landmarks are chosen from, if not all objects are in memory.
-It must fit in the memory of one machine, and the quadratic parts of the rules run on it."""
+"""Landmarks are chosen from all objects if there are at most this many, and otherwise from a sample
+of about this size, wherever the objects are: the quadratic parts of the rules run on it. A file
+with at most this many objects is read into memory."""
 
 SAMPLED_PER_CLASS = 200
 """Minimum number of sampled objects per class, or all objects of a smaller class."""
@@ -556,13 +562,8 @@ class Survey:
         return Survey(self.n_objects, classes, counts, weights, self.weighted)
 
 
-@dataclass(frozen=True)
-class Sample:
-    """Some of the objects in memory, with their numbers among all and their labels."""
-
-    indices: Indices
-    objects: Any
-    labels: NDArray[Any]
+Labelled = tuple[Any, NDArray[Any]]
+"""Some of the objects, in the measure's form, and their labels."""
 
 
 @dataclass(frozen=True)
@@ -613,8 +614,6 @@ class Dataset(ABC):
 
     measure: Measure
     """How the objects are compared, with all parameters decided."""
-    most_sampled: int | None = IN_MEMORY_OBJECTS
-    """Approximate size of the sample that landmarks are chosen from; None for all objects."""
     check_comparisons: int | None = None
     """Pairs compared to check the measure on all objects; None if it is to be checked on a
     sample."""
@@ -647,15 +646,13 @@ class Dataset(ABC):
         Also returns the sum of the moments. Comparisons are added to the counter.
         """
 
-    def take(self, indices: Indices, measure: Measure) -> Sample:
-        """Return the objects at these ascending positions, in memory. One pass."""
+    def take(self, indices: Indices, measure: Measure) -> Labelled:
+        """Return the objects at these ascending positions, in memory, and their labels. One
+        pass."""
         n = self.survey().n_objects
         parts = list(self.map(partial(_objects_at, indices, measure, n)))
-        return Sample(
-            np.concatenate([part.indices for part in parts]),
-            joined([part.objects for part in parts if len(part.indices)]),
-            np.concatenate([part.labels for part in parts]),
-        )
+        objects = joined([objects for objects, labels in parts if len(labels)])
+        return objects, np.concatenate([labels for _, labels in parts])
 
     def run_pairs(self, pairs: Pairs) -> Pairs:
         """Return the pairs of a sample, compared where processors are available."""
@@ -680,29 +677,28 @@ class Dataset(ABC):
         keys, codes = (np.concatenate(part) for part in zip(*parts, strict=True))
         return keys, codes
 
-    def n_sampled(self, measure: Measure) -> int:
-        """Return the approximate size of the sample that landmarks are chosen from."""
-        n = self.survey().n_objects
-        if self.most_sampled is None:
-            return n
-        return min(n, measure.most_sampled or self.most_sampled)
+    @property
+    def n_sampled(self) -> int:
+        """Approximate size of the sample that landmarks are chosen from."""
+        return min(self.survey().n_objects, IN_MEMORY_OBJECTS)
 
-    def sample(self, measure: Measure, seed: int, among: Mask | None = None) -> Sample:
+    def sample(self, seed: int, among: Mask | None = None) -> Indices:
         """Draw the sample that landmarks are chosen from, with objects of every class.
 
-        Only objects of positive weight are drawn, and only those `among` (N,) all. Every object has
-        a random key that depends only on the seed and its number. It is drawn if the key is below
-        n/N, or below `SAMPLED_PER_CLASS` over the size of its class. The draw does not depend on
-        how the objects are divided into chunks or distributed over machines.
+        Returns the ascending positions of its objects. Only objects of positive weight are drawn,
+        and only those `among` (N,) all. Every object has a random key that depends only on the seed
+        and its number. It is drawn if the key is below n/N, or below `SAMPLED_PER_CLASS` over the
+        size of its class. The draw does not depend on how the objects are divided into chunks or
+        distributed over machines.
         """
         known = self.survey()
         share = np.maximum(
-            self.n_sampled(measure) / known.n_objects,
+            self.n_sampled / known.n_objects,
             SAMPLED_PER_CLASS / np.maximum(known.counts, 1),
         )
         draw = partial(_draw, seed, known.classes, share)
         drawn = np.concatenate(list(self.map(draw, objects=False)))
-        return self.take(drawn if among is None else drawn[among[drawn]], measure)
+        return drawn if among is None else drawn[among[drawn]]
 
     def decided(self, measure: Measure) -> Self:
         """Compare by this measure, with parameters that depend on the first objects."""
@@ -808,7 +804,7 @@ def joined_groups(one: Indices, other: Indices) -> Indices:
     return first_equal(connected_components(graph, directed=False)[1])
 
 
-def _objects_at(indices: Indices, measure: Measure, n_objects: int, chunk: Chunk) -> Sample:
+def _objects_at(indices: Indices, measure: Measure, n_objects: int, chunk: Chunk) -> Labelled:
     """Return the objects of a chunk that are among `indices`, to be compared with each other."""
     first, last = np.searchsorted(indices, [chunk.start, chunk.start + len(chunk)])
     found = indices[first:last]
@@ -816,7 +812,7 @@ def _objects_at(indices: Indices, measure: Measure, n_objects: int, chunk: Chunk
     objects: Any = None
     if len(places):
         objects = measure.among(chunk.in_form(measure, places), found, indices, n_objects)
-    return Sample(found, objects, np.asarray(chunk.labels)[places])
+    return objects, np.asarray(chunk.labels)[places]
 
 
 def uniform_keys(seed: int, indices: Indices) -> Array:
@@ -881,9 +877,9 @@ class Local(Dataset):
     ) -> Iterator[Value]:
         """Yield `term(block)` over all blocks in order, from several threads."""
         total = self.survey().n_objects * n_pairs
-        with progress(total, "comparing", self.verbose) as shown:
+        with progress(total, "comparing", self.verbose) as advance:
             for value, cost in in_order(term, self.chunks(block_rows), self.workers):
-                shown.advance(block_rows * n_pairs)
+                advance(block_rows * n_pairs)
                 counter.include(cost)
                 yield value
 

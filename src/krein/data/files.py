@@ -24,27 +24,27 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Counter, Progress, in_order, progress
+from ..compare.pairs import Advance, Counter, in_order, progress, unseen
 from ..core.moments import ClassMoments, OrderedSum, ordered_sum
 from ..core.pcvm.rows import (
     BasisFunction,
     Block,
     Rows,
+    RowTerm,
     add_sums,
     basis_values,
     mean_features,
     rows_per_block,
     sums,
 )
-from ..core.pcvm.rows import Term as RowTerm
 from ..core.shapes import Array, Codes, Indices
 from ..measures import Measure
 from .dataset import (
     Chunk,
     FeatureBlock,
+    Labelled,
     Local,
     RowLabels,
-    Sample,
     Term,
     join_labels,
     where_numbered,
@@ -140,7 +140,7 @@ class MappedFile(Local):
             provenance = partial(where_numbered, f"{self.path}, row", start)
             yield Chunk(start, rows, labels, weights, provenance)
 
-    def take(self, indices: Indices, measure: Measure) -> Sample:
+    def take(self, indices: Indices, measure: Measure) -> Labelled:
         """Return the rows at these positions, without reading others."""
         found = np.empty((len(indices), *self.X.shape[1:]), dtype=self.X.dtype)
         for start in range(0, len(indices), ROWS_BETWEEN_RELEASES):
@@ -148,7 +148,7 @@ class MappedFile(Local):
             found[part] = self.X[indices[part]]
             release_pages(self.X)
         objects = measure.among(measure.check(found), indices, indices, len(self.X))
-        return Sample(indices, objects, np.asarray(self.labels)[indices])
+        return objects, np.asarray(self.labels)[indices]
 
 
 def release_pages(array: Any) -> None:
@@ -205,14 +205,14 @@ class StoredRows(Rows, ABC):
     labels: RowLabels
     function: BasisFunction = "similarity"
     recode: Codes | None = None
-    shown = Progress()
-    """The progress bar that counts passes over the rows."""
 
     def __init__(self, shape: tuple[int, int], n_classes: int) -> None:
         self.shape, self.n_classes, self.mean = shape, n_classes, np.zeros(shape[1])
         self.block_rows = rows_per_block(shape[1])
         self.replaced: list[Array] = []
         """For all views of the storage: the mean of the features that have replaced the values."""
+        self.advance: Advance = unseen
+        """Counts the passes over the rows, on a progress bar."""
         self._bar = ExitStack()
 
     @property
@@ -252,7 +252,7 @@ class StoredRows(Rows, ABC):
     def total(self, term: RowTerm) -> tuple[Array, ...]:
         """Return Σ term(block) over all blocks, in the fixed order, and count the pass."""
         found = self.sum(term)
-        self.shown.advance(1)
+        self.advance(1)
         return tuple(found)
 
     @abstractmethod
@@ -270,7 +270,7 @@ class StoredRows(Rows, ABC):
 
     def watch(self, verbose: int | None) -> None:
         """Show the number of passes on a progress bar until `close`."""
-        self.shown = self._bar.enter_context(progress(None, "searching", verbose, "passes"))
+        self.advance = self._bar.enter_context(progress(None, "searching", verbose, "passes"))
 
     def close(self) -> None:
         """Release the storage."""

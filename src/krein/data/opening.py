@@ -20,7 +20,7 @@ from ..compare.pairs import Counter, count_workers, in_order, try_symmetry
 from ..core.moments import ClassMoments, OrderedSum
 from ..core.pcvm.rows import Rows
 from ..core.shapes import Array, Indices
-from ..measures import Measure
+from ..measures import Measure, take
 from ..measures.base import checked_objects
 from ..measures.objects import excerpt, refuse_unordered
 from .dask import DaskCollection, map_lazily
@@ -29,13 +29,15 @@ from .dataset import (
     Chunk,
     Dataset,
     FeatureBlock,
+    Foreign,
     ForeignObjectWarning,
+    Labelled,
     Local,
     ObjectProfile,
     Predict,
     Provenance,
-    Sample,
     Term,
+    add_foreign,
     check_labels,
     is_dask,
     join_labels,
@@ -55,8 +57,6 @@ _STACK = 4
 @dataclass(eq=False)
 class Memory(Local):
     """Objects in memory, in the form that the measure expects."""
-
-    most_sampled = None
 
     objects: Any
     provenance: Provenance | None = field(default=None, kw_only=True)
@@ -92,12 +92,11 @@ class Memory(Local):
         each = map if F.nbytes < SHARED_BYTES else partial(in_order, workers=workers)
         return Rows(F, codes, weights, n_classes=C, each=each), moments.result()
 
-    def take(self, indices: Indices, measure: Measure) -> Sample:
+    def take(self, indices: Indices, measure: Measure) -> Labelled:
         """Return the objects at these positions; if these are all objects, nothing is copied."""
-        if len(indices) < len(self):
-            return super().take(indices, measure)
-        objects = measure.among(self.objects, indices, indices, len(self))
-        return Sample(indices, objects, self.labels)
+        if len(indices) == len(self):
+            return self.objects, self.labels
+        return take(self.objects, indices), self.labels[indices]
 
 
 def in_memory(X: Any, measure: Measure) -> bool:
@@ -178,11 +177,22 @@ def open_data(
         return MappedFile(X, measure=measure, folder=cache, **options).decided(measure)
     if not in_memory(X, measure):
         file = SourceFile(as_source(X, measure), measure=measure, folder=cache, **options)
-        return _read_whole(file) or file.decided(measure)
+        return _read_whole(file, symmetrize) or file.decided(measure)
     refuse_unordered(X)  # before the measure looks at the objects
     measure = measure.decide(X)
     objects = checked_objects(measure, X)
     options["labels"] = None if y is None else check_labels(y, len(objects))
+    return _checked(objects, measure, symmetrize, cache, **options)
+
+
+def _checked(
+    objects: Any,
+    measure: Measure,
+    symmetrize: bool,
+    cache: str | os.PathLike[str] | None,
+    **options: Any,
+) -> Memory:
+    """Return objects in the measure's form as a data set; check the measure on them."""
     everyone = np.arange(len(objects))
     objects = measure.among(objects, everyone, everyone, len(objects))
     objects, compared = try_symmetry(measure, objects, symmetrize, cache)
@@ -214,7 +224,7 @@ def as_source(X: Any, measure: Measure) -> Any:
     return X
 
 
-def _read_whole(file: SourceFile) -> Memory | None:
+def _read_whole(file: SourceFile, symmetrize: bool) -> Memory | None:
     """Return the objects of a source in memory if they are few or can be read only once."""
     once = not getattr(file.source, "rereadable", True)
     chunks, n = [], 0
@@ -229,9 +239,11 @@ def _read_whole(file: SourceFile) -> Memory | None:
         raise ValueError("there are no objects to learn from")
     whole = Chunk.joined(chunks)
     measure = file.measure.decide(whole.objects)
-    return Memory(
+    return _checked(
         whole.in_form(measure, part=False),
-        measure=measure,
+        measure,
+        symmetrize,
+        file.folder,
         labels=whole.labels,
         weights=file.weights,
         n_jobs=file.n_jobs,
@@ -261,7 +273,7 @@ def map_objects(
     if is_dask(X):
         return map_lazily(_in_columns(X, measure), function, shape, dtype, profile)
     workers = count_workers(n_jobs, default_all=measure.releases_gil)
-    foreign = ForeignObjectWarning({}, {})
+    foreign: Foreign = {}, {}
     if _mapped(X, measure):
         chunks = MappedFile(X, measure=measure).chunks(IN_MEMORY_OBJECTS)
     elif in_memory(X, measure):
@@ -275,10 +287,10 @@ def map_objects(
         return _one_by_one(in_order(answer, chunks, workers), profile)
     found: list[NDArray[Any]] = []
     for chunk in chunks:
-        foreign.add(chunk, profile)
+        add_foreign(foreign, chunk, profile)
         found += in_order(function, chunk.blocks(block_rows), workers)
-    if foreign.rows:
-        warnings.warn(foreign, stacklevel=_STACK)
+    if foreign[0]:
+        warnings.warn(ForeignObjectWarning(*foreign), stacklevel=_STACK)
     return np.concatenate(found)
 
 
@@ -286,9 +298,9 @@ def _one_by_one(
     answered: Iterator[tuple[Chunk, NDArray[Any]]], profile: ObjectProfile | None
 ) -> Iterator[NDArray[Any]]:
     """Yield the results of each chunk of a file, and warn after the last one."""
-    foreign = ForeignObjectWarning({}, {})
+    foreign: Foreign = {}, {}
     for chunk, found in answered:
-        foreign.add(chunk, profile)
+        add_foreign(foreign, chunk, profile)
         yield found
-    if foreign.rows:
-        warnings.warn(foreign, stacklevel=2)
+    if foreign[0]:
+        warnings.warn(ForeignObjectWarning(*foreign), stacklevel=2)

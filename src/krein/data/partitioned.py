@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 
 from ..compare.pairs import Counter, Pairs, limit_blas_threads, progress
 from ..core.moments import FAN, ClassMoments, OrderedSum, ordered_sum
-from ..core.pcvm.rows import Block, Rows, add_sums, rows_per_block, sums
-from ..core.pcvm.rows import Term as RowTerm
+from ..core.pcvm.rows import Block, Rows, RowTerm, add_sums, rows_per_block, sums
 from ..core.shapes import Array, Indices
 from ..measures import Measure, take
 from ..measures.objects import Objects
@@ -679,10 +678,10 @@ class Partitioned(Dataset):
         """Yield tasks with their numbers as they finish, the first of them those of the cuts."""
         total = int(self.starts[-1]) * n_pairs
         try:
-            with progress(total, "comparing", self.verbose) as shown:
+            with progress(total, "comparing", self.verbose) as advance:
                 for i, task in self.engine.completed(tasks):
                     if i < len(cuts):
-                        shown.advance(total // len(cuts))
+                        advance(total // len(cuts))
                     yield i, task
         except TaskKilledError as error:
             self._raise_named(error, term, cuts)

@@ -33,7 +33,7 @@ from ..core.shapes import CODE, NON_NEGATIVE, ROWS, SHARE, Array, Codes, Indices
 from ..core.space import POWERS, LandmarkSpace, Power, check_level, signed_eigen
 from ..data.dataset import Chunk, Costed, Dataset, LandmarkColumns, codes_of
 from ..landmarks import Selection, get_rule
-from ..model.heads import LinearHead, Link, QuadraticHead
+from ..model.heads import LinearHead, LinkName, QuadraticHead
 from ..model.model import Comparisons, Model
 from ..model.schema import LOCAL
 from .fitting import (
@@ -146,7 +146,7 @@ def _fit(
         The objects to compare; for a precomputed measure, the values, which may also be N×m
         with `landmarks` set to the m rows that the columns stand for. Objects need not be in
         memory: X may be the path of a file, a source from `krein.io` (with its labels), a
-        memory map, or a Dask collection. Landmarks are then chosen among about 20,000 objects.
+        memory map, or a Dask collection. Landmarks are chosen among at most about 20,000 objects.
     y : array of N labels, or None if X contains them
     sample_weight : array of N numbers, optional
         Number of objects that each one counts for. Landmarks are chosen among objects of
@@ -764,7 +764,7 @@ class IKQD(Classifier):
 
 
 def fisher_head(
-    space: LandmarkSpace, model: LinearDiscriminant, link: Link = "softmax"
+    space: LandmarkSpace, model: LinearDiscriminant, link: LinkName = "softmax"
 ) -> LinearHead:
     """Return the head of a linear discriminant of coordinates in `space`."""
     dual = space.T @ model.coef

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from ..core.calibration import Family, Priors, fit_temperature
-from ..core.cascade import FewClasses, fit_pool
+from ..core.cascade import among_most_probable, fit_pool
 from ..core.gaussian import FisherFamily, GaussianFamily, QuadraticFamily, left_out_objects
 from ..core.moments import ClassMoments, weights_of
 from ..core.pcvm.left_out import left_out_scores
@@ -26,7 +26,7 @@ from ..core.ranks import Relatives
 from ..core.shapes import Array, Codes, Indices, Mask
 from ..core.space import POWERS
 from ..data.dataset import uniform_keys
-from ..model.heads import Head, LinearHead, Link
+from ..model.heads import Head, LinearHead, LinkName
 from .discriminants import fisher_head, quadratic_head
 from .fitting import (
     N_FOLDS,
@@ -288,7 +288,7 @@ def fit_heads(
         model, features = fit_landmarks(
             space, landmarks.indices, kept.rows, landmarks.codes, pcvm, keep=True
         )
-        link: Link = "probit" if C == 2 else "softmax"
+        link: LinkName = "probit" if C == 2 else "softmax"
         heads.append(
             LinearHead(model.function, model.places, model.dual_coef, model.intercept, link)
         )
@@ -409,14 +409,9 @@ def with_class_sizes(
     rest = np.where(left.sum(axis=1, keepdims=True) > 0, left, rest)  # a group may be everything
     log_sizes = np.log(np.maximum(rest, np.finfo(float).tiny) / rest.sum(axis=1, keepdims=True))
     log_proba = head.to_log_proba(scores)
-    few = FewClasses.of([log_proba], sample.codes)
-    a, g = fit_pool(
-        [few.of_term(one) for one in (log_proba, log_sizes)],
-        few.codes,
-        np.array([1.0, 0.0]),
-        sample.score_weights,
-        offset=few.log_number,
-    )
+    parts, codes, offset = among_most_probable([log_proba], [log_proba, log_sizes], sample.codes)
+    prior = np.array([1.0, 0.0])
+    a, g = fit_pool(parts, codes, prior, sample.score_weights, offset=offset)
     if a == 0:  # such a head gets no weight in the pool either
         return head, scores
     temperature = float(a) * head.temperature

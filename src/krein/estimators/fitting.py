@@ -696,7 +696,6 @@ class LandmarkChoice:
     space: LandmarkSpace
     columns: LandmarkColumns
     selection: Selection
-    family: Family | None = None  # with the settings that the rule has chosen
 
     def restricted(self, kept: Indices) -> LandmarkChoice:
         """Return the choice with only the landmarks at these positions."""
@@ -745,36 +744,36 @@ def choose_landmarks(
     measure = run.measure
     if isinstance(rule, Given):
         return _given_landmarks(data, rule, run, classes, N, rank, centre)
-    most = data.n_sampled(measure)
+    most = data.n_sampled
     if isinstance(rule, All) and most < N:
         raise ValueError(
             f"{parameter('landmarks', repr('all'))} compares all pairs of {N:,} objects; choose a "
             f"rule, e.g. 'meb', or use at most {most:,} objects"
         )
-    sample = data.sample(measure, int(rng.integers(2**62)) if most < N else 0, among)
-    pairs = data.run_pairs(_checked_pairs(data, sample.objects, None, run))
-    codes = None if classes is None else codes_of(sample.labels, classes)
+    rows = data.sample(int(rng.integers(2**62)) if most < N else 0, among)
+    sampled, labels = data.take(rows, measure)
+    pairs = data.run_pairs(_checked_pairs(data, sampled, None, run))
+    codes = None if classes is None else codes_of(labels, classes)
     found = select_landmarks(rule, pairs, codes, rng, family)
-    indices = sample.indices[found.indices]
+    indices = rows[found.indices]
     if found.values is None:
         between = pairs.block(found.indices, found.indices)
         known_rows, known = indices, between
     else:
-        between, known_rows, known = found.values[found.indices], sample.indices, found.values
-    objects = take(sample.objects, found.indices)
+        between, known_rows, known = found.values[found.indices], rows, found.values
+    objects = take(sampled, found.indices)
     return _choice(
         run,
         data,
         objects,
         measure.keep(objects, indices, N),
-        replace(found, indices=indices, values=None, family=None),
+        replace(found, indices=indices, values=None),
         np.zeros(len(indices), dtype=np.intp) if codes is None else codes[found.indices],
         between,
         (known_rows, known),
         labelled=classes is not None,
         rank=rank,
         row_means=centre == "landmarks" or len(indices) == N,
-        family=found.family,
     )
 
 
@@ -792,8 +791,8 @@ def _given_landmarks(
     indices = check_landmarks(rule.indices, N)
     order = np.argsort(indices)
     back = np.argsort(order)
-    sample = data.take(indices[order], measure)
-    objects = take(sample.objects, back)
+    ascending, labels = data.take(indices[order], measure)
+    objects = take(ascending, back)
     kept = measure.keep(objects, indices, N)
     pairs = data.run_pairs(
         _checked_pairs(data, objects, measure.with_each_other(objects, kept), run)
@@ -802,7 +801,7 @@ def _given_landmarks(
     between = pairs.block(places, places)
     codes = np.zeros(len(indices), dtype=np.intp)
     if classes is not None:
-        codes = codes_of(sample.labels[back], classes)
+        codes = codes_of(labels[back], classes)
     return _choice(
         run,
         data,
@@ -831,7 +830,6 @@ def _choice(
     labelled: bool,
     rank: int | None,
     row_means: bool,
-    family: Family | None = None,
 ) -> LandmarkChoice:
     """Return the choice of landmarks with these values between them."""
     _refuse_underflow(run.measure, objects, between)
@@ -840,7 +838,7 @@ def _choice(
     space = LandmarkSpace.of(between, kind, rank=rank, unit=unit, row_means=row_means)
     columns = replace(run, n_jobs=data.n_jobs).columns(kept, selection.indices, *known)
     landmarks = Landmarks(selection.indices, codes, None, kept)
-    return LandmarkChoice(landmarks, space, columns, selection, family)
+    return LandmarkChoice(landmarks, space, columns, selection)
 
 
 def _refuse_underflow(measure: Measure, landmarks: Any, between: Array) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.calibration import Reference, novelty_scores
 from ..core.cascade import Cascade, Look, Worth, fit_terms, look_worth
@@ -19,9 +20,10 @@ from ..core.evidence import VOTERS, squared
 from ..core.hits import MOST, HitEvidence, KnownHits, can_be_held_out, log_class_shares
 from ..core.shapes import Array, Codes, Indices, Kind
 from ..data.dataset import uniform_keys
+from ..measures import Measure
 from ..measures.precomputed import GraphRows, PrecomputedColumns
 from ..model.heads import LinearHead
-from ..model.model import Landmarks, SecondLook
+from ..model.model import Landmarks, Model, SecondLook
 from .fitting import N_FOLDS, scaled, shares_of_groups
 
 HELD_OUT_OBJECTS = 10_000
@@ -34,50 +36,39 @@ _SEED = 0
 
 
 @dataclass(frozen=True)
-class Objects:
+class SearchedObjects:
     """Labelled objects: class codes, groups, and how many objects each one stands for (n,)."""
 
     codes: Codes
     groups: Indices
     numbers: Array
 
-    def at(self, rows: Any) -> Objects:
+    def at(self, rows: Any) -> SearchedObjects:
         """Return some of the objects."""
-        return Objects(self.codes[rows], self.groups[rows], self.numbers[rows])
-
-
-@dataclass(frozen=True)
-class LearnedHits:
-    """The parts of a model that was learned from hits."""
-
-    head: LinearHead
-    cascade: Cascade
-    landmarks: Landmarks
-    second_look: SecondLook
-    reference: Reference
-    worth: Worth
+        return SearchedObjects(self.codes[rows], self.groups[rows], self.numbers[rows])
 
 
 def learn_from_hits(
     rows: GraphRows,
-    kind: Kind,
-    objects: Objects,
-    known: Objects,
-    n_classes: int,
+    measure: Measure,
+    objects: SearchedObjects,
+    known: SearchedObjects,
+    classes: NDArray[Any],
     *,
     class_weights: Array | None = None,
     k: int = VOTERS,
     score: str = "",
-) -> LearnedHits:
+) -> tuple[Model, Worth]:
     """Learn from the hits of labelled objects (n,) among known ones (N,), usually the same.
 
-    `class_weights` (C,) are the costs of errors. An object and a known one are in the same group at
-    least if they are the same object.
+    Returns the model, and what its looks are worth. `class_weights` (C,) are the costs of errors.
+    An object and a known one are in the same group at least if they are the same object.
     """
-    some = draw_held_out(objects, known, n_classes)
+    C = len(classes)
+    some = draw_held_out(objects, known, C)
     held, graph = objects.at(some), rows[some]
     starts, columns, values = graph.lists
-    N, C = len(known.codes), n_classes
+    N, kind = len(known.codes), measure.kind
     groups = held.groups, known.groups
     numbers = known.numbers / known.numbers[known.numbers > 0].mean()  # whatever their unit
     listed = KnownHits(
@@ -111,17 +102,23 @@ def learn_from_hits(
     scores = novelty_scores(near.filled, kind)
     reference = Reference.of(scores, log_proba, held.codes, unweighted, by_label=False)
     nothing = np.empty(0, dtype=np.intp)
-    return LearnedHits(
-        LinearHead("similarity", nothing, np.empty((0, C)), everyone),
+    model = Model(
+        measure,
+        False,
+        classes,
+        (LinearHead("similarity", nothing, np.empty((0, C)), everyone),),
         cascade,
+        np.empty(0),
         Landmarks(nothing, nothing, None, PrecomputedColumns(nothing, N)),
         SecondLook(listed, evidence, None, PrecomputedColumns(np.arange(N), N)),
         reference,
-        Worth((), look_worth(("class sizes", "hits"), cascade, terms, held.codes, (0, 0), weights)),
+        n_objects=N,
     )
+    looks = look_worth(model.look_names, cascade, terms, held.codes, (0, 0), weights)
+    return model, Worth((), looks)
 
 
-def draw_held_out(objects: Objects, known: Objects, n_classes: int) -> Indices:
+def draw_held_out(objects: SearchedObjects, known: SearchedObjects, n_classes: int) -> Indices:
     """Return the objects to hold out: all whose class remains without them, or a sample."""
     fair = can_be_held_out(objects.codes, objects.groups, known.codes, known.groups)
     fair &= objects.numbers > 0

@@ -50,7 +50,7 @@ from .firstlook import (
     worthwhile_heads,
 )
 from .fitting import Classifier, LandmarkChoice, all_or_nothing, mean_values, values_of
-from .hits import Objects, learn_from_hits
+from .hits import SearchedObjects, learn_from_hits
 from .lookzero import FeatureFit, fit_features
 from .secondlook import (
     FEWEST,
@@ -128,8 +128,8 @@ class KreinClassifier(Classifier):
         two seconds, 1 always shows one, and 0 never does. If it is not, 1 announces how many pairs
         will be compared, and about how long it will take, if that is longer than ten seconds.
     random_state : int, RandomState or None, default=0
-        Seed for the choice of landmarks. The same number gives the same model, in any order of the
-        rows.
+        Seed for the choice of landmarks. The same number gives the same model; with up to 20,000
+        objects, in any order of the rows.
 
     Attributes
     ----------
@@ -239,7 +239,8 @@ class KreinClassifier(Classifier):
         X : sequence of N objects, or an N×N matrix of values
             The objects to compare; for a precomputed measure, the values. Objects need not be in
             memory: X may be the path of a file, a source from `krein.io` (with its labels), a
-            memory map, or a Dask collection. Landmarks are then chosen among about 20,000 objects.
+            memory map, or a Dask collection. Landmarks are chosen among at most about 20,000
+            objects.
         y : array of N labels, or None if X contains them
         sample_weight : array of N numbers, optional
             How many objects each one counts for; objects of weight 0 are ignored.
@@ -473,8 +474,8 @@ class KreinClassifier(Classifier):
                 own, others = np.split(np.unique(both, return_inverse=True)[1], [n])
             self._learn_from_hits(
                 rows[kept],
-                Objects(codes_of(y[kept], classes), own[kept], np.ones(len(kept))),
-                Objects(codes_of(known, classes), others, np.ones(N)),
+                SearchedObjects(codes_of(y[kept], classes), own[kept], np.ones(len(kept))),
+                SearchedObjects(codes_of(known, classes), others, np.ones(N)),
                 measure,
                 classes,
                 score,
@@ -502,14 +503,14 @@ class KreinClassifier(Classifier):
                 f"{N} × {data.objects.width}"
             )
         codes = codes_of(data.labels, found.classes)
-        objects = Objects(codes, check_groups(groups, N), weights_of(data.weights, N))
+        objects = SearchedObjects(codes, check_groups(groups, N), weights_of(data.weights, N))
         self._learn_from_hits(data.objects, objects, objects, data.measure, found.classes)
 
     def _learn_from_hits(
         self,
         rows: GraphRows,
-        objects: Objects,
-        known: Objects,
+        objects: SearchedObjects,
+        known: SearchedObjects,
         measure: Measure,
         classes: Any,
         score: str = "",
@@ -519,31 +520,20 @@ class KreinClassifier(Classifier):
             raise ValueError("neighbours=0 leaves nothing to learn from: a graph has no landmarks")
         n = len(known.codes)
         sizes = np.bincount(known.codes, known.numbers, len(classes)).astype(np.float64)
-        learned = learn_from_hits(
+        model, self.worth_ = learn_from_hits(
             rows,
-            measure.kind,
+            measure,
             objects,
             known,
-            len(classes),
+            classes,
             class_weights=self._class_costs(classes).weights(sizes),
             k=self.neighbours or VOTERS,
             score=score,
         )
-        self.model_ = Model(
-            measure,
-            False,
-            classes,
-            (learned.head,),
-            learned.cascade,
-            np.empty(0),
-            learned.landmarks,
-            learned.second_look,
-            learned.reference,
-            n_objects=n,
-            ambiguous_below=self.ambiguous_below,
-            novel_below=self.novel_below,
+        self.model_ = replace(
+            model, ambiguous_below=self.ambiguous_below, novel_below=self.novel_below
         )
-        self.dropped_heads_, self.worth_, self.n_copies_ = (), learned.worth, 0
+        self.dropped_heads_, self.n_copies_ = (), 0
         self.eigenvalues_, self.signature_ = np.empty(0), Signature(0, 0, n)
         self.comparisons_to_fit_, self.comparisons_reused_, self.n_samples_seen_ = 0, 0, n
 
@@ -595,7 +585,7 @@ class KreinClassifier(Classifier):
                 kept, landmarks.indices, k, self.max_kept, value_heads, points_of
             )
             wanted = np.union1d(known.indices, wanted)
-        objects = data.take(wanted, measure).objects
+        objects, _ = data.take(wanted, measure)
         rows = np.searchsorted(wanted, everyone.indices)
         sizes = log_sizes(measure, take(objects, rows[:n])) if n else None
         if known is None or not measure.comparable(objects):

@@ -27,7 +27,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ..core.calibration import fit_temperature
 from ..core.candidates import DIMENSIONS, Points, no_points
-from ..core.cascade import FewClasses, fit_pool
+from ..core.cascade import among_most_probable, fit_pool, loss_of_pool
 from ..core.evidence import BANDWIDTHS
 from ..core.moments import weights_of
 from ..core.shapes import Array, Codes, Indices, Mask
@@ -39,8 +39,8 @@ from ..model.heads import (
     FeatureHead,
     LookZero,
     NeighbourHead,
-    SearchSpace,
     log_class_sizes,
+    points_along,
 )
 from .firstlook import HELD_OUT_OBJECTS
 from .fitting import dealt_in_turn, equal_on_purpose, shares_of_groups
@@ -109,7 +109,7 @@ class FeatureFit:
         rest = np.flatnonzero(~here)
         for start in range(0, len(rest), AT_ONCE):
             part = rest[start : start + AT_ONCE]
-            objects = self.data.take(indices[part], self.measure).objects
+            objects, _ = self.data.take(indices[part], self.measure)
             found[part] = self.head.look(self.measure.contents(objects))[1]
         return found
 
@@ -121,7 +121,7 @@ SEARCHED = 2_000
 """The directions of the search are those of about this many objects."""
 
 
-def search_space(features: FeatureMap, F: Any) -> SearchSpace:
+def search_directions(features: FeatureMap, F: Any) -> NDArray[np.float32]:
     """Return the leading principal directions of features F (n, D), scaled to total variance 1."""
     some = features.folded(F[:SEARCHED])
     some = np.asarray(some.toarray() if issparse(some) else some, dtype=np.float64)
@@ -129,7 +129,8 @@ def search_space(features: FeatureMap, F: Any) -> SearchSpace:
     r = min(DIMENSIONS // 2, *some.shape)
     _, sizes, directions = randomized_svd(some, r, n_iter=2, random_state=0)
     total = float(np.sqrt(np.square(sizes).sum() / len(some)))
-    return SearchSpace((directions.T / (total or 1.0)).astype(np.float32))
+    found: NDArray[np.float32] = (directions.T / (total or 1.0)).astype(np.float32)
+    return found
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ def fit_features(
     if len(rows) > FEATURE_OBJECTS:
         drawn = uniform_keys(_SEED, rows) < FEATURE_OBJECTS / len(rows)
         rows = np.union1d(rows[drawn], held_out)
-    objects = data.take(rows, measure).objects
+    objects, _ = data.take(rows, measure)
     place = np.searchsorted(rows, held_out)
     found = _learned(measure, objects, codes[rows], w[rows], n_classes, place, groups[rows], wanted)
     return None if found is None else FeatureFit(*found, held_out, rows, data, measure)
@@ -251,12 +252,13 @@ def _learned(
         (features, F), learn = mapped, _neighbours
     elif isinstance(features, NGrams):
         features, F = features.commonest(F, MOST_WEIGHTS // n_classes)
-    space = search_space(features, F)
+    directions = search_directions(features, F)
     H = features.held_out(F, place, groups)
-    found = learn(features, F, H, y, w, n_classes, place, groups, space)
+    found = learn(features, F, H, y, w, n_classes, place, groups, directions)
     if found is None:
         return None
-    return *found, space.points(features, F)[back], space.points(features, H)
+    points, new = (points_along(directions, features, each) for each in (F, H))
+    return *found, points[back], new
 
 
 def _regression(
@@ -268,7 +270,7 @@ def _regression(
     n_classes: int,
     place: Indices,
     groups: Indices,
-    space: SearchSpace,
+    directions: NDArray[np.float32],
 ) -> tuple[LookZero, Array]:
     """Return a logistic regression, and held-out scores of the objects at `place`.
 
@@ -296,7 +298,7 @@ def _regression(
     strength = _strength_of_sizes(scores, rest, codes[place], weights[place])
     scores += strength * log_class_sizes(rest)
     b += strength * log_class_sizes(np.bincount(codes, weights, n_classes).astype(np.float64))
-    return FeatureHead(features, W.astype(np.float32), b, space), scores
+    return FeatureHead(features, W.astype(np.float32), b, directions), scores
 
 
 def sizes_without(
@@ -323,9 +325,8 @@ def _strength_of_sizes(scores: Array, sizes: Array, codes: Codes, weights: Array
     y, w = codes[scored], weights[scored] / weights.mean()
     beta = fit_temperature(scores[scored], y, _log_softmax, w)
     terms = [_log_softmax(beta * scores[scored]), _log_softmax(log_class_sizes(sizes[scored]))]
-    few = FewClasses.of(terms[:1], y)
-    parts = [few.of_term(term) for term in terms]
-    a, g = fit_pool(parts, few.codes, np.array([1.0, 0.0]), w, offset=few.log_number)
+    parts, few, offset = among_most_probable(terms[:1], terms, y)
+    a, g = fit_pool(parts, few, np.array([1.0, 0.0]), w, offset=offset)
     return float(g / (a * beta)) if a > 0 else 1.0
 
 
@@ -407,7 +408,7 @@ def _neighbours(
     n_classes: int,
     place: Indices,
     groups: Indices,
-    space: SearchSpace,
+    directions: NDArray[np.float32],
 ) -> tuple[LookZero, Array] | None:
     """Return the head for many classes, and held-out scores of the objects at `place`.
 
@@ -417,7 +418,7 @@ def _neighbours(
     if not isinstance(features, NGrams) or F.nnz > MOST_ENTRIES:
         return None
     numbers = weights / weights.mean()  # whatever their unit
-    head = NeighbourHead.of(features, F, codes.astype(np.intp), numbers, n_classes, space)
+    head = NeighbourHead.of(features, F, codes.astype(np.intp), numbers, n_classes, directions)
     own, w, without = codes[place], weights[place], (groups[place], groups)
     near, fit = head.nearest(H, without), head.profile_scores(H, without)
     sizes = head.sizes_without(*without)
@@ -430,11 +431,11 @@ def _neighbours(
     best: tuple[float, float, Array] | None = None
     for bandwidth in BANDWIDTHS:
         evidence = head.evidence(near, bandwidth)[scored]
-        few = FewClasses.of([evidence, profile], y)
-        terms = [few.of_term(one) for one in (evidence, profile, _log_softmax(log_n))]
+        terms = [evidence, profile, _log_softmax(log_n)]
+        parts, few, offset = among_most_probable(terms[:2], terms, y)
         prior = np.array([0.5, 0.5, 0.0])
-        a = fit_pool(terms, few.codes, prior, w, offset=few.log_number)
-        loss = few.loss(a, terms, w)
+        a = fit_pool(parts, few, prior, w, offset=offset)
+        loss = loss_of_pool(a, parts, few, w, offset)
         if best is None or loss < best[0]:
             best = loss, bandwidth, a * [1.0, beta, 1.0]
     assert best is not None

@@ -32,7 +32,7 @@ from ..core.space import Conversion, LandmarkSpace, signed_eigen
 from ..data.dataset import Dataset
 from ..landmarks import get_rule
 from ..landmarks.base import Given
-from ..model.heads import LinearHead, Link
+from ..model.heads import LinearHead, LinkName
 from ..model.model import Comparisons, Model
 from .fitting import (
     CalibrationSample,
@@ -316,8 +316,9 @@ class PCVM(Classifier):
         """Fit to the values of all objects to the landmarks, and calibrate if requested."""
         N, landmarks = self.n_samples_seen_, chosen.landmarks.indices
         family = self._family(len(classes))
-        if isinstance(chosen.family, PCVMFamily):  # the rule used its basis function
-            family = replace(family, otherwise=chosen.family.otherwise)
+        tried = chosen.selection.family
+        if isinstance(tried, PCVMFamily):  # the rule used its basis function
+            family = replace(family, otherwise=tried.otherwise)
         if self.solver != "em":
             forms = self.multiclass == "ovr", self.solver == "paper-exact"
             model = fit_as_published(chosen.space, kept, family.n_classes, self._rng(), *forms)
@@ -404,7 +405,7 @@ class PCVM(Classifier):
 
         Predictions need only the landmarks that are `used`, those with weights other than zero.
         """
-        link: Link = "softmax" if self.solver == "em" else "pairs"
+        link: LinkName = "softmax" if self.solver == "em" else "pairs"
         if self.multiclass == "ovr":
             link = "probits"
         if len(classes) == 2:

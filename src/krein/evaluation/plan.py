@@ -158,7 +158,7 @@ AVAILABLE = (*MODELS, "svm-clip", "knn", "logistic", "features")
 DEFAULT = ("krein", "knn", "features")
 """The models evaluated by default; "features" only if the objects have any."""
 
-Classifier = Any  # one that compares objects by a measure, or a Baseline
+Contender = Any  # one that compares objects by a measure, or a Baseline
 
 
 def name_models(
@@ -188,12 +188,12 @@ def name_models(
 
 def get_models(
     named: dict[str, Any], *, pairs: Pairs, settings: dict[str, Any], opening: dict[str, Any]
-) -> dict[str, Classifier]:
+) -> dict[str, Contender]:
     """Return the models, ready to be fitted.
 
     `settings` are those of models given by name; `opening` is how all of them compare objects.
     """
-    found: dict[str, Classifier] = {}
+    found: dict[str, Contender] = {}
     for name, model in named.items():
         if isinstance(model, str):
             model = _by_name(model, pairs, opening["measure"], settings)
@@ -210,7 +210,7 @@ def get_models(
     return found
 
 
-def _by_name(name: str, pairs: Pairs, measure: Any, settings: dict[str, Any]) -> Classifier:
+def _by_name(name: str, pairs: Pairs, measure: Any, settings: dict[str, Any]) -> Contender:
     """Return the model of this name, with those settings that it accepts."""
     landmarks, seed = settings["landmarks"], settings["random_state"]
     if name in MODELS:
@@ -228,12 +228,12 @@ def _by_name(name: str, pairs: Pairs, measure: Any, settings: dict[str, Any]) ->
     return FeatureBaseline(measure, pairs.objects, seed)
 
 
-def fresh(model: Classifier) -> Classifier:
+def fresh(model: Contender) -> Contender:
     """Return an unfitted copy of the model."""
     return copy(model) if isinstance(model, Baseline) else clone(model)
 
 
-def needs_all(model: Classifier) -> bool:
+def needs_all(model: Contender) -> bool:
     """Whether the model needs all pairs of its training objects."""
     if isinstance(model, Baseline):
         return model.needs_all
@@ -241,7 +241,7 @@ def needs_all(model: Classifier) -> bool:
     return isinstance(rule, All) or (isinstance(rule, str) and rule == "all")
 
 
-def title(model: Classifier) -> str:
+def title(model: Contender) -> str:
     """Return a short description of the model."""
     if isinstance(model, Baseline):
         return model.title

@@ -27,7 +27,7 @@ from .baselines import Baseline
 from .groups import NearCopies, keep_together, near_copies
 from .heldout import TwoLookResults, mean_worth
 from .plan import (
-    Classifier,
+    Contender,
     Plan,
     fresh,
     get_models,
@@ -232,7 +232,7 @@ def evaluate(
 def run(
     plan: Plan,
     store: PairStore,
-    models: dict[str, Classifier],
+    models: dict[str, Contender],
     seed: int,
     class_weight: str | None,
     verbose: int | None,
@@ -258,7 +258,7 @@ def run(
 
 def _cross_validate(
     name: str,
-    model: Classifier,
+    model: Contender,
     plan: Plan,
     store: PairStore,
     seed: int,

@@ -32,7 +32,7 @@ NO_CELL = ("", "0", "na", "nan", "none")
 """Entries for a chain without a partner; VDJdb's is 0."""
 
 
-Rows = Iterable[tuple[int | None, list[str] | DataError]]
+ReceptorRows = Iterable[tuple[int | None, list[str] | DataError]]
 """The line of each row, if the file has lines, and its cells, or why it cannot be read."""
 
 
@@ -41,7 +41,7 @@ def open_receptors(
     labels: Labels,
     max_size: int | None,
     layout: Layout,
-    read_rows: Callable[[], Rows],
+    read_rows: Callable[[], ReceptorRows],
     header: bool = False,
 ) -> ReceptorTable:
     """Open a table with V genes and CDR3s in the columns `layout.objects`."""

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from ..wording import parameter
 from .labels import USUAL_LABELS, Labels, find_labels, is_label_file
-from .source import NOUNS, Kind, NamedObjects, Options, Source, with_unique_names
+from .source import NOUNS, ContentKind, NamedObjects, Options, Source, with_unique_names
 from .streams import (
     UNPACKING_ERRORS,
     DataError,
@@ -348,7 +348,7 @@ class ArraySource(Source):
     """Objects along the first axis of an array, which is in memory or memory-mapped."""
 
     path: str
-    kind: Kind
+    kind: ContentKind
     array: NDArray[Any]
     labels: Labels
     stated: list[str] | None = None  # labels in the same file
@@ -476,7 +476,7 @@ def open_arrays(path: str, format: str, options: Options) -> ArraySource:
     return ArraySource(path, kind, values[key], found, strings(label_key), strings(name_key), key)
 
 
-def _kind(array: Any, content: Kind | None, what: str) -> Kind:
+def _kind(array: Any, content: ContentKind | None, what: str) -> ContentKind:
     if array.dtype.kind not in "biuf":
         raise DataError(f"{what}: contains {array.dtype}, not real numbers")
     if array.ndim not in (2, 3) or array.shape[0] == 0 or array.size == 0:

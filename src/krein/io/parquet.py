@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .airr import open_receptors, used_columns
-from .source import Kind, Options, Record
+from .source import ContentKind, Options, Record
 from .streams import TEXT_RATIO, DataError, array_limit, bare_name, record_limit, too_large
 from .tables import LayoutSource, decide_layout
 
@@ -260,7 +260,7 @@ def open_parquet(path: str, options: Options) -> LayoutSource:
     columns = list(schema.names)
     numeric = [types.is_integer(f.type) or types.is_floating(f.type) for f in schema]
     layout, labels = decide_layout(path, [columns, columns], options, lambda _: rows + 1, numeric)
-    kind: Kind = layout.content
+    kind: ContentKind = layout.content
     if layout.content == "strings":
         of = schema.field(layout.objects[0]).type
         if types.is_list(of) or types.is_large_list(of) or types.is_fixed_size_list(of):

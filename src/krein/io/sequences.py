@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .source import Kind, Record, RecordSource
+from .source import ContentKind, Record, RecordSource
 from .streams import DataError, quoted, read_lines, record_limit, too_large
 
 
 class Fasta(RecordSource):
     """Sequences of a FASTA file: headers after `>`, lines of letters, comments after `;` or `#`."""
 
-    kind: Kind = "sequences"
+    kind: ContentKind = "sequences"
     understood = "sequences in FASTA format"
 
     def records(self) -> Iterator[Record]:
@@ -58,7 +58,7 @@ class Fasta(RecordSource):
 class Fastq(RecordSource):
     """Sequences of a FASTQ file, four lines each; the qualities are not used."""
 
-    kind: Kind = "sequences"
+    kind: ContentKind = "sequences"
     understood = "sequences in FASTQ format"
 
     def records(self) -> Iterator[Record]:
@@ -99,7 +99,7 @@ def _name(header: str) -> str:
 class LineFile(RecordSource):
     """Strings, one per line; empty lines are refused, since they are probably a mistake."""
 
-    kind: Kind = "strings"
+    kind: ContentKind = "strings"
     understood = "strings, one per line"
 
     def records(self) -> Iterator[Record]:

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from ..measures.objects import TimesFirst
-from .source import Kind, Record, RecordSource, finite_numbers
+from .source import ContentKind, Record, RecordSource, finite_numbers
 from .streams import DataError, check_cells, quoted, read_lines
 
 
 class SeriesFile(RecordSource):
     """Series of a `.ts` file, each an array (times, channels)."""
 
-    kind: Kind = "series"
+    kind: ContentKind = "series"
     understood = "time series in .ts format"
 
     def records(self) -> Iterator[Record]:

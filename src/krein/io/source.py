@@ -42,7 +42,7 @@ from .streams import (
     shown,
 )
 
-Kind = Literal[
+ContentKind = Literal[
     "sequences", "strings", "receptors", "records", "vectors", "series", "matrix", "hits"
 ]
 
@@ -83,7 +83,7 @@ class NamedObjects:
     labels: list[str] | None
     first: int
     path: str = ""
-    kind: Kind = "strings"
+    kind: ContentKind = "strings"
     lines: Sequence[int] | None = None  # line numbers in the file; None if it has no lines
     unreadable: Mapping[int, str] = field(default_factory=dict)
     """The reasons why some objects cannot be read, by position, if the source is `lenient`."""
@@ -161,7 +161,7 @@ class Source(ABC):
     """
 
     path: str
-    kind: Kind
+    kind: ContentKind
     labels: Labels
     n_left_out: int = 0
     """Number of objects that the last complete reading left out, because they have no label or

@@ -31,7 +31,7 @@ import numpy as np
 from ..measures.receptors import chain_columns
 from ..wording import parameter
 from .labels import USUAL_LABELS, Labels, find_labels, split_labels
-from .source import Kind, Options, Record, RecordSource, as_number, finite_numbers
+from .source import ContentKind, Options, Record, RecordSource, as_number, finite_numbers
 from .streams import (
     WAIT,
     BackgroundReader,
@@ -330,7 +330,7 @@ class LayoutSource(RecordSource):
     """Objects from the rows of a table; `read_rows` returns the rows from the first one on."""
 
     layout: Layout
-    kind: Kind
+    kind: ContentKind
     read_rows: Callable[[], Iterable[Any]] = tuple
     record_columns: Sequence[str] = ()
     """The names of the cells of a record, if the objects are records."""
@@ -348,12 +348,12 @@ class LayoutSource(RecordSource):
 HEAD = 20
 """Number of rows from which the layout is determined."""
 
-Row = tuple[int, list[str]]  # its first line, its cells
+TableRow = tuple[int, list[str]]  # its first line, its cells
 
 
 def read_rows(
     path: str, delimiter: str | None, *, empty: bool = False, max_size: int | None = None
-) -> Iterator[Row]:
+) -> Iterator[TableRow]:
     """Yield the rows of a table with the line each begins on; empty lines only if requested.
 
     The default delimiter is the tab in a `.tsv` file, otherwise whichever of comma, semicolon and
@@ -438,7 +438,7 @@ def open_table(path: str, format: str, options: Options) -> LayoutSource:
     """Open a CSV or TSV file; `decide_layout` assigns its columns."""
     max_size = options.max_size
     read = partial(read_rows, path, "\t" if format == "tsv" else None, max_size=max_size)
-    head: list[Row] = []
+    head: list[TableRow] = []
     once = read_once(path)
     if once:
         rows = BackgroundReader(read())
@@ -459,7 +459,7 @@ def open_table(path: str, format: str, options: Options) -> LayoutSource:
         return sum(1 for _ in islice(read(), limit))
 
     first_rows = [row for _, row in head]
-    again: Callable[[], Iterator[Row]] = (lambda: chain(head, rows)) if once else read
+    again: Callable[[], Iterator[TableRow]] = (lambda: chain(head, rows)) if once else read
     layout, labels = decide_layout(shown(path), first_rows, options, count_rows)
     if layout.content == "receptors":
         from .airr import open_receptors
@@ -480,7 +480,7 @@ def open_table(path: str, format: str, options: Options) -> LayoutSource:
 # JSON lines: one record per line, whose fields are treated like the columns of a table
 # -------------------------------------------------------------------------------------------------
 
-Line = tuple[int, str]  # its number from 1, its text
+NumberedLine = tuple[int, str]  # its number from 1, its text
 
 
 class JsonLines(LayoutSource):
@@ -568,13 +568,13 @@ def open_json_lines(path: str, options: Options) -> LayoutSource:
     numeric = [_is_number(value) for value in record.values()]
     layout, labels = decide_layout(shown(path), [fields, fields], options, lambda _: -1, numeric)
     once = read_once(path)
-    again: Callable[[], Iterator[Line]] = (lambda: chain([first], lines)) if once else read
+    again: Callable[[], Iterator[NumberedLine]] = (lambda: chain([first], lines)) if once else read
     if layout.content == "receptors":
         from .airr import open_receptors
 
         rows = partial(_as_rows, again, fields, shown(path))
         return open_receptors(path, labels, max_size, layout, rows)
-    kind: Kind = layout.content
+    kind: ContentKind = layout.content
     example = record[fields[layout.objects[0]]]
     own = options.record_columns
     if len(layout.objects) == 1 and isinstance(example, list) and not own:
@@ -588,7 +588,7 @@ def open_json_lines(path: str, options: Options) -> LayoutSource:
 
 
 def _as_rows(
-    lines: Callable[[], Iterator[Line]], fields: list[str], path: str
+    lines: Callable[[], Iterator[NumberedLine]], fields: list[str], path: str
 ) -> Iterator[tuple[int, list[str] | DataError]]:
     """Yield the fields of each record as the cells of a table; those that it lacks are empty."""
     for line, text in lines():
@@ -606,7 +606,7 @@ def _as_rows(
             yield line, [_text(record.get(field)) or "" for field in fields]
 
 
-def _filled_lines(path: str, max_size: int | None) -> Iterator[Line]:
+def _filled_lines(path: str, max_size: int | None) -> Iterator[NumberedLine]:
     for i, text in enumerate(read_lines(path, max_size), 1):
         if text.strip():
             cells = text.count(",") + text.count("[") + text.count("{")

@@ -29,7 +29,7 @@ class Selection:
     indices: Indices  # ascending, without repetition
     details: dict[str, Any] = field(default_factory=dict)
     values: Array | None = None  # (N, m) of all objects to the landmarks, if known
-    family: Family | None = None  # the family that the rule fitted, with the settings it chose
+    family: Family | None = None  # that the rule has fitted, with the settings it chose
 
 
 class Rule(BaseEstimator, ABC):

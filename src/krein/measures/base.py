@@ -170,8 +170,6 @@ class Measure(ABC):
     reads_files: ClassVar[bool] = False
     """Whether `check` accepts the path of a file or a large memory map, and reads it block by
     block."""
-    most_sampled: ClassVar[int | None] = None
-    """Maximum size of the sample for landmarks, if not all objects are in memory."""
     block_pairs: ClassVar[int] = 2**18
     """Number of pairs per block: enough to make the cost of a call negligible, and few enough to
     distribute among threads, to fit in the processor's cache, and to lose little in a crash."""

@@ -304,7 +304,6 @@ class Precomputed(Measure):
     cacheable = False
     mirrored = False  # that would silently symmetrise the user's data
     reads_files = True
-    most_sampled = 2_000  # the values of all pairs are in memory at once
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -402,7 +401,8 @@ class Precomputed(Measure):
         return objects.columns is not None
 
     def content_keys(self, objects: Objects, first: int = 0) -> NDArray[np.uint64]:
-        """Return the rank of each object by its row sum, from `first` on.
+        """Return the rank of each object by the sum of its values with the others, from `first`
+        on.
 
         It does not depend on the order of rows and columns or on the unit of the values. No two
         objects have the same rank: whether they are copies cannot be told from their values.
@@ -410,6 +410,8 @@ class Precomputed(Measure):
         sums = np.empty(len(objects))
         for start in range(0, len(objects), TILE):
             part = objects.matrix[objects.own_rows[start : start + TILE]]
+            if objects.columns is not None and len(objects.columns) < part.shape[1]:
+                part = np.ascontiguousarray(part[:, objects.columns])  # of a sample
             sums[start : start + TILE] = part.sum(axis=1, dtype=np.longdouble)
         ranks = np.empty(len(sums), dtype=np.uint64)
         ranks[np.argsort(sums, kind="stable")] = first + np.arange(len(sums), dtype=np.uint64)

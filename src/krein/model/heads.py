@@ -67,7 +67,7 @@ class Head(Protocol):
         """Return the contribution (m,) of each landmark to one label against another."""
 
 
-Link = Literal["softmax", "sigmoid", "probit", "probits", "pairs"]
+LinkName = Literal["softmax", "sigmoid", "probit", "probits", "pairs"]
 """How scores become probabilities: softmax of joint scores; sigmoids or probits of one class
 against the rest, normalised; a probit for two classes; published PCVMs for all pairs of classes."""
 
@@ -84,7 +84,7 @@ class LinearHead:
     weights: Annotated[Array, "k p", WEIGHT]
     """One column for two classes, one per class, or one per pair."""
     bias: Annotated[Array, "p", LOG]
-    link: Link = "softmax"
+    link: LinkName = "softmax"
     temperature: Annotated[float, TEMPERATURE] = 1.0
 
     def scores(self, values: Array, objects: Any = None) -> Array:
@@ -271,15 +271,13 @@ class LookZero(ABC):
         return FeatureExplanation(0.0, weight * float(log_p[label] - log_p[other]))
 
 
-@dataclass(frozen=True)
-class SearchSpace:
-    """Maps features to points of total variance 1, where similar objects can be searched."""
+Directions = Annotated[NDArray[np.float32], "folded places"]
+"""Directions in the folded features along which similar objects are searched."""
 
-    directions: Annotated[NDArray[np.float32], "folded places"]
 
-    def points(self, features: FeatureMap, F: Any) -> Points:
-        """Return the points (n, r) of objects with features F (n, D)."""
-        return np.asarray(features.folded(F) @ self.directions, dtype=np.float32)
+def points_along(directions: NDArray[np.float32], features: FeatureMap, F: Any) -> Points:
+    """Return the points (n, r), of total variance 1, of objects with features F (n, D)."""
+    return np.asarray(features.folded(F) @ directions, dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -289,14 +287,14 @@ class FeatureHead(LookZero):
     features: NGrams | Convolutions | Gradients | RecordFeatures
     weights: Annotated[NDArray[np.float32], "features C"]
     bias: Annotated[Array, "C"]
-    search: SearchSpace
+    directions: Directions
     temperature: Annotated[float, TEMPERATURE] = 1.0
 
     def look(self, objects: Any) -> tuple[Array, Points]:
         """Return scores (n, C), and points (n, r)."""
         F = self.features(objects)
         scores = np.asarray(F @ self.weights + self.bias, dtype=np.float64)
-        return scores, self.search.points(self.features, F)
+        return scores, points_along(self.directions, self.features, F)
 
     def explain(self, one: Any, label: int, other: int, weight: float) -> FeatureExplanation:
         """Return what the features of an object add, in a pool where the head has this weight."""
@@ -336,7 +334,7 @@ class NeighbourHead(LookZero):
     codes: Annotated[Codes, "n_rows", CODE]
     numbers: Annotated[Array, "n_rows", NON_NEGATIVE]  # how many objects each one stands for
     n_classes: Annotated[int, "C", Within(2)]
-    search: SearchSpace
+    directions: Directions
     bandwidth: Annotated[float, POSITIVE] = 0.1
     weights: Annotated[Array, "3", NON_NEGATIVE] = field(default_factory=lambda: np.ones(3))
     temperature: Annotated[float, TEMPERATURE] = 1.0
@@ -349,12 +347,12 @@ class NeighbourHead(LookZero):
         codes: Codes,
         numbers: Array,
         n_classes: int,
-        search: SearchSpace,
+        directions: NDArray[np.float32],
     ) -> NeighbourHead:
         """Return the head of known objects with features F (n, D)."""
         F = csr_array(F, dtype=np.float32)
         starts, columns = F.indptr.astype(np.int64), F.indices.astype(np.int32)
-        return cls(features, starts, columns, F.data, codes, numbers, n_classes, search)
+        return cls(features, starts, columns, F.data, codes, numbers, n_classes, directions)
 
     @cached_property
     def known(self) -> csr_array:
@@ -402,7 +400,9 @@ class NeighbourHead(LookZero):
         F = self.features(objects)
         near, (a, b, g) = self.nearest(F), self.weights
         scores = a * self.evidence(near, self.bandwidth) + b * self.profile_scores(F)
-        return scores + g * log_class_sizes(self.sizes), self.search.points(self.features, F)
+        return scores + g * log_class_sizes(self.sizes), points_along(
+            self.directions, self.features, F
+        )
 
     def nearest(self, F: csr_array, without: tuple[Indices, Indices] | None = None) -> Neighbours:
         """Return the nearest known objects of those with features F (n, D).

@@ -31,7 +31,7 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.shapes import LOCAL, Within
+from ..core.shapes import COUNT, LOCAL, Within
 from ..core.space import Signature
 from ..measures import Combined, Measure, available, get_measure
 from ..measures.combined import Records
@@ -299,7 +299,7 @@ def decode(tree: Any, hint: Any, name: str, context: Context) -> Any:
         context.measure = tree
         return tree
     if hint is Signature:
-        return Signature(*(_number(n, int, name, NON_NEGATIVE) for n in _items_of(tree, name)))
+        return Signature(*(_number(n, int, name, COUNT) for n in _items_of(tree, name)))
     found = _number(tree, hint, name, limits)
     if shape and not context.bind(shape[0], found):
         raise ValueError(f"{name} is {found}, not {context.shown(shape[0])}")
@@ -309,7 +309,6 @@ def decode(tree: Any, hint: Any, name: str, context: Context) -> Any:
 
 
 _MARKS = (LOCAL, OPTIONAL, OBJECTS, LABELS)
-NON_NEGATIVE = Within(0)
 
 
 def _is_annotated(hint: Any) -> bool:

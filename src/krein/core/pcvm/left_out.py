@@ -254,8 +254,8 @@ MAX_FACTOR = 4
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A model whose scores and leave-one-out loss without any row can be computed."""
+class LeaveOneOut:
+    """A model with what its scores without any one row follow from."""
 
     fit: PCVMFit
     Q: Array | None
@@ -266,8 +266,8 @@ class Candidate:
     @classmethod
     def of(
         cls, rows: Rows, fit: PCVMFit, Q: Array | None = None, *, limit: int = JOINT_LIMIT
-    ) -> Candidate:
-        """Return the candidate of a fit; up to `limit` weights, scores are treated jointly."""
+    ) -> LeaveOneOut:
+        """Return that of a fit; up to `limit` weights, scores are treated jointly."""
         curvature = loss_curvature(rows, fit, Q, limit=limit)
         return cls(fit, Q, curvature, *inverse_curvatures(curvature, fit, Q))
 
@@ -285,7 +285,7 @@ class Candidate:
         return self.fit.link.losses(self.left_out(block), block.y)
 
 
-def leave_one_out(rows: Rows, one: Candidate) -> float:
+def leave_one_out(rows: Rows, one: LeaveOneOut) -> float:
     """Return the mean leave-one-out loss per row. One pass of O(N r k C)."""
 
     def term(block: Block) -> tuple[Array, ...]:
@@ -295,7 +295,7 @@ def leave_one_out(rows: Rows, one: Candidate) -> float:
     return float(loss / total)
 
 
-def compare(rows: Rows, one: Candidate, other: Candidate) -> tuple[float, float]:
+def compare(rows: Rows, one: LeaveOneOut, other: LeaveOneOut) -> tuple[float, float]:
     """Return the extra loss of `other` over `one`, summed over rows, and its standard error.
 
     A row that stands for f rows adds f² times its variance: it is one observation, not f.
@@ -326,11 +326,11 @@ def choose_scale(
     """
     rows = rows.thinned(SCALE_ROWS)
 
-    def attempt(k: int, start: PCVMFit | None) -> tuple[PCVMFit, Candidate]:
+    def attempt(k: int, start: PCVMFit | None) -> tuple[PCVMFit, LeaveOneOut]:
         prior = GammaPrior(0.5, 0.5 * 10.0**k)
         at = None if start is None else (start.weights, start.bias)
         fit = fit_pcvm(rows, basis_classes, Q, tol=SCALE_TOLERANCE, prior=prior, start=at)
-        return fit, Candidate.of(rows, fit, Q)
+        return fit, LeaveOneOut.of(rows, fit, Q)
 
     best, (fit, candidate) = 0, attempt(0, None)
     path = [(1.0, leave_one_out(rows, candidate))]
@@ -566,6 +566,6 @@ def _left_out(
     if fit.weights.shape[1] > 1 and not joint and coupled and room:
         return coupled_left_out(F, y, s, each, fit)
     rows = Rows(F, y, each, n_classes=size)
-    model = Candidate.of(rows, fit, limit=JOINT_WEIGHTS if joint else 0)
+    model = LeaveOneOut.of(rows, fit, limit=JOINT_WEIGHTS if joint else 0)
     parts = (slice(k, k + rows.block_rows) for k in range(0, n, rows.block_rows))
     return np.concatenate([model.left_out(Block(F[part], y[part], s[part])) for part in parts])

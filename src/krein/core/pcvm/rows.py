@@ -105,7 +105,7 @@ def add_sums(total: list[Array], more: list[Array]) -> list[Array]:
     return total
 
 
-Term = Callable[[Block], tuple[Array, ...]]
+RowTerm = Callable[[Block], tuple[Array, ...]]
 """The term that a pass computes from one block."""
 
 Each = Callable[[Callable[[Block], Any], Iterable[Block]], Iterable[Any]]
@@ -181,7 +181,7 @@ class Rows:
         """Return the features of these rows, given in ascending order, in memory."""
         return self.F if len(rows) == len(self.F) else self.F[rows]
 
-    def total(self, term: Term) -> tuple[Array, ...]:
+    def total(self, term: RowTerm) -> tuple[Array, ...]:
         """Return Σ term(block) over all blocks, in the fixed order."""
         parts = self.each(lambda block: sums(term(block)), self)
         total: list[Array] = ordered_sum(parts, add_sums)

@@ -35,7 +35,7 @@ from ..space import LandmarkSpace
 from .left_out import (
     ROWS_PER_CANDIDATE,
     SCALE_ROWS,
-    Candidate,
+    LeaveOneOut,
     choose_scale,
     compare,
     diagonal_blocks,
@@ -165,7 +165,7 @@ def leave_one_out_losses(
     for recode, basis, size in problems:
         rows = features.recoded(recode, size)
         fit = quick_fit(rows, basis)[1]
-        candidate = Candidate.of(rows, fit)
+        candidate = LeaveOneOut.of(rows, fit)
         total += np.concatenate([candidate.losses(block) for block in rows])
         fits.append(fit)
     return total, fits
@@ -182,7 +182,7 @@ PRICE = 0.5
 """The log-likelihood that a weight must be worth to be kept."""
 
 
-def kept_weights(model: Candidate) -> tuple[Array, Array]:
+def kept_weights(model: LeaveOneOut) -> tuple[Array, Array]:
     """Return the scaled weights (C, k) of kept basis functions, and their covariance (C, k, k).
 
     One score at a time, and zero for weights on their bound. Solves C systems of size k. The
@@ -248,7 +248,7 @@ def prune_pcvm(
     rounds, however many rows there are, each with a warm-started fit and two passes of O(N r² C),
     or O(N r² C²) with joint covariances of the scores.
     """
-    full = Candidate.of(rows, fit, Q)
+    full = LeaveOneOut.of(rows, fit, Q)
     around, path = kept_weights(full), [(len(fit.kept), 0.0, 0.0)]
     too_few = 0
     while order := removal_order(*around)[: max(0, len(fit.kept) - too_few) // 2]:
@@ -257,7 +257,7 @@ def prune_pcvm(
         allowed[fit.kept[order]] = False
         start = fit.weights, fit.bias
         trial = fit_pcvm(rows, basis_classes, Q, prior=prior, allowed=allowed, start=start, tol=tol)
-        candidate = Candidate.of(rows, trial, Q)
+        candidate = LeaveOneOut.of(rows, trial, Q)
         more, error = compare(rows, full, candidate)
         if more <= error:
             fit, around = trial, kept_weights(candidate)
