@@ -1,7 +1,7 @@
 """Every promise of the documentation, measured on many data sets: `make bench BENCH=promises`.
 
-A model is fitted to some objects and asked about others from the same source, over several random
-splits (`SPLITS`, fewer for more objects). For each data set and size, the table has one row, and
+A model is fitted to some objects and asked about others from the same source, over 20 random
+splits, or 40 if a bound is missed. For each data set and size, the table has one row, and
 the results contain every promise with its mean over the splits, its standard error and a verdict.
 Promises of exact equality (in memory, from files and on a cluster; in any order of rows; in any
 unit) are not measured here but tested: the page "Promises" names the tests.
@@ -30,11 +30,8 @@ from krein.model.model import Answer, Model
 from .accuracy import folder
 from .timing import row
 
-SPLITS = {150: 10, 600: 5, 2400: 2}
-"""Number of random splits, by the number of objects to fit."""
-
-FRESH = 2
-"""If a bound is missed, this many times as many splits are added, and all are judged together."""
+SPLITS = 20
+"""Number of random splits; if a bound is missed, as many are added, and all are judged together."""
 
 NEW = 500
 """Number of new objects in each split, if there are as many."""
@@ -76,24 +73,23 @@ def run() -> list[dict]:
         if case.stored and folder() is None:
             continue
         for size in case.sizes:
-            rows.append(measured(name, case, size, SPLITS[size]))
+            rows.append(measured(name, case, size))
             print(rows[-1]["name"], rows[-1]["detail"], flush=True)
     return rows
 
 
-def measured(name: str, case: Case, size: int, splits: int) -> dict:
+def measured(name: str, case: Case, size: int, splits: int = SPLITS) -> dict:
     """Return one row: every promise on a data set of this size."""
     found = [one_split(case, size, seed) for seed in range(splits)]
     if any(one.verdict in ("no", "unsure") for one in summaries(found).values()):
         # of so many figures, some miss their bounds by chance
-        splits *= 1 + FRESH
-        found += [one_split(case, size, seed) for seed in range(len(found), splits)]
+        found += [one_split(case, size, seed) for seed in range(splits, 2 * splits)]
     promises = summaries(found)
     sure, right = (np.concatenate([one.pool[k] for one in found]) for k in (0, 1))
     error = reliability(sure[:, None], np.where(right, 0, 1)).error
     promises["calibration error"] = Promise(error, float("nan"), "")
     broken = [key for key, one in promises.items() if one.verdict == "no"]
-    n_classes, accuracy = found[0].n_classes, right.mean()
+    n_classes, accuracy, splits = found[0].n_classes, right.mean(), len(found)
     detail = f"{n_classes} classes, accuracy {accuracy:.3f}, {splits} splits"
     if broken:
         told = (f"{k} {promises[k].value:.3f} ± {promises[k].error:.3f}" for k in broken)
