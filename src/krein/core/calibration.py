@@ -22,6 +22,12 @@ from .moments import weights_of
 from .shapes import CODE, LOG_SIZE, NON_NEGATIVE, POSITIVE, Array, Codes, Indices, Kind, Within
 from .space import LandmarkSpace
 
+SAMPLE_SIZE = 5_000
+"""Number of objects from which a setting is chosen, or a temperature fitted, if there are more."""
+
+HELD_OUT_OBJECTS = 2_500
+"""The same where each object takes comparisons or refits."""
+
 Scorer = Callable[[Array], Array]
 """Values of objects to the landmarks (n, m) → scores (n, C)."""
 

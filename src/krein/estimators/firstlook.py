@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
-from ..core.calibration import Family, Priors, fit_temperature
+from ..core.calibration import HELD_OUT_OBJECTS, SAMPLE_SIZE, Family, Priors, fit_temperature
 from ..core.cascade import FewClasses, fit_pool
 from ..core.gaussian import FisherFamily, GaussianFamily, QuadraticFamily, left_out_objects
-from ..core.moments import ClassMoments, weights_of
+from ..core.moments import ROUNDING, ClassMoments, weights_of
 from ..core.pcvm.left_out import left_out_scores
 from ..core.pcvm.rows import BasisFunction, Rows
 from ..core.pcvm.training import POWERS as PCVM_POWERS
@@ -30,7 +30,6 @@ from ..model.heads import Head, LinearHead, Link
 from .discriminants import fisher_head, quadratic_head
 from .fitting import (
     N_FOLDS,
-    SAMPLE_SIZE,
     LandmarkChoice,
     own_landmarks,
     refitted_scores,
@@ -38,9 +37,6 @@ from .fitting import (
     shares_of_groups,
     stratified_folds,
 )
-
-HELD_OUT_OBJECTS = 2_500
-"""The weights of the cascade are learned from about this many objects, or groups."""
 
 CLASS_OBJECTS = 10
 """IKQD is left out of the pool if most objects are in smaller classes: a covariance of few objects
@@ -67,9 +63,6 @@ CALIBRATION_SCORES = 2_000_000
 
 BASIS_FUNCTIONS = dict(zip(POWERS, PCVM_POWERS, strict=True))
 """PCVM's basis function for each power of a dissimilarity."""
-
-ROUNDING = 1e-9
-"""A class of which no larger share is left has no objects left."""
 
 _SEED = 0
 

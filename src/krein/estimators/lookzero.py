@@ -25,24 +25,22 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import has_fit_parameter
 
-from ..core.calibration import fit_temperature
+from ..core.calibration import HELD_OUT_OBJECTS, fit_temperature
 from ..core.candidates import DIMENSIONS, Points, no_points
 from ..core.cascade import FewClasses, fit_pool
 from ..core.evidence import BANDWIDTHS
-from ..core.moments import weights_of
+from ..core.moments import ROUNDING, weights_of
 from ..core.shapes import Array, Codes, Indices, Mask
 from ..data.dataset import Dataset, first_equal, uniform_keys
 from ..measures import Measure, take
 from ..measures.features import FeatureMap, NGrams
 from ..model.heads import (
-    ROUNDING,
     FeatureHead,
     LookZero,
     NeighbourHead,
     SearchSpace,
     log_class_sizes,
 )
-from .firstlook import HELD_OUT_OBJECTS
 from .fitting import dealt_in_turn, shares_of_groups
 
 FEATURE_OBJECTS = 100_000

@@ -18,8 +18,8 @@ from ..model.heads import Head
 from ..model.model import Comparisons, Model
 from .firstlook import HeldOut, Values
 
-FEWEST, MOST = 30, 150
-"""Minimum and maximum default number of candidates; in between, half the landmarks."""
+MOST = 150
+"""Maximum default number of candidates. It is half the number of landmarks, at least `VOTERS`."""
 
 FEWEST_RANDOM, MOST_RANDOM = 150, 300
 """Minimum and maximum number of random objects that are compared with the known ones; in between, a

@@ -83,7 +83,7 @@ VOCABULARY = 100_000
 """Maximum number of n-grams that are kept: those of as many objects as necessary."""
 
 FOLDED = 1024
-"""Number of columns that n-grams are folded to in the search for similar objects."""
+"""About how many columns the search for similar objects uses."""
 
 PART = 2**18
 """Letters that are hashed together, so that memory does not grow with their number."""
@@ -450,9 +450,6 @@ over nine channels fit into 32 bits."""
 SCALED = 250
 """Features are standardised on about this many series."""
 
-SEARCHED = 1_000
-"""About how many of the features are used in the search for similar series."""
-
 STACK = 2**22
 """Numbers that are convolved together, so that memory does not grow with the number of series."""
 
@@ -594,8 +591,8 @@ class Convolutions:
         return found
 
     def folded(self, F: Array) -> Array:
-        """Return some of the features (n, SEARCHED), with about the same products as all."""
-        step = max(1, F.shape[1] // SEARCHED)
+        """Return some of the features (n, about FOLDED), with about the same products as all."""
+        step = max(1, F.shape[1] // FOLDED)
         found: Array = F[:, ::step] * np.sqrt(step)
         return found
 
