@@ -300,9 +300,9 @@ NOVELTY_GROUP = 500
 """A label with at least this many held-out objects has its own p-values. With 100 objects, p-values
 cannot be below 1 %, so novel objects would rank behind objects with more common labels."""
 
-PEERS, MOST_PARTS = 50, 20
-"""Sizes are divided into parts of at least this many held-out objects, but at most this many parts.
-Parts of 20 to 100 objects are equally good; larger ones mix families of different lengths."""
+PEERS = 50
+"""Sizes are divided into parts of this many held-out objects. Parts of 20 to 100 objects are
+equally good; larger ones mix families of different lengths."""
 
 FOUND_BY_CHANCE = 0.01
 """An object is not called known if more than this share of random objects of its size would be at
@@ -489,7 +489,7 @@ class FartherPeers:
     @classmethod
     def of(cls, x: Array, scores: Array, weights: Array) -> FartherPeers:
         """Return the objects with these log sizes, scores and weights (n,). O(n log n)."""
-        parts = int(np.clip(len(x) // PEERS, 1, MOST_PARTS))
+        parts = max(len(x) // PEERS, 1)
         middles = np.unique(np.quantile(x, (np.arange(parts) + 0.5) / parts))
         order = np.argsort(scores, kind="stable")
         H = (hats(x, middles) * weights[:, None])[order]
