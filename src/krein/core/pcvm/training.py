@@ -54,9 +54,6 @@ CHOICE_BYTES = 2**28
 CHOICE_TOLERANCE = 1e-4
 """Tolerance per row of the fits that are compared, whose losses differ by more than this."""
 
-STANDARD_ERRORS = 2.0
-"""A smaller power must be better by this many standard errors."""
-
 POWERS: tuple[BasisFunction, ...] = ("-d²/2", "-d", "-√d")
 
 Problem = tuple[Indices, Codes, int]
@@ -133,7 +130,7 @@ def choose_function(
 
 
 def clearly_positive(gain: Array, weight: Array) -> bool:
-    """Whether the weighted mean is above 0 by `STANDARD_ERRORS`.
+    """Whether the weighted mean is above 0 by a standard error.
 
     The standard error is the jackknife's, so an object with most of the weight dominates it.
 
@@ -150,7 +147,7 @@ def clearly_positive(gain: Array, weight: Array) -> bool:
         return False
     mean = float(p @ gain)
     error = float(np.sqrt(np.sum(np.square(p * (gain - mean) / (1 - p)))))
-    return mean > STANDARD_ERRORS * error
+    return mean > error
 
 
 def leave_one_out_losses(
