@@ -28,6 +28,9 @@ SAMPLE_SIZE = 5_000
 HELD_OUT_OBJECTS = 2_500
 """The same where each object takes comparisons or refits."""
 
+N_FOLDS = 10
+"""Number of folds, each of which is held out once."""
+
 Scorer = Callable[[Array], Array]
 """Values of objects to the landmarks (n, m) → scores (n, C)."""
 

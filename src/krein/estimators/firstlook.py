@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
-from ..core.calibration import HELD_OUT_OBJECTS, SAMPLE_SIZE, Family, Priors, fit_temperature
+from ..core.calibration import (
+    HELD_OUT_OBJECTS,
+    N_FOLDS,
+    SAMPLE_SIZE,
+    Family,
+    Priors,
+    fit_temperature,
+)
 from ..core.cascade import FewClasses, fit_pool
 from ..core.gaussian import FisherFamily, GaussianFamily, QuadraticFamily, left_out_objects
 from ..core.moments import ROUNDING, ClassMoments, weights_of
@@ -29,7 +36,6 @@ from ..data.dataset import uniform_keys
 from ..model.heads import Head, LinearHead, Link
 from .discriminants import fisher_head, quadratic_head
 from .fitting import (
-    N_FOLDS,
     LandmarkChoice,
     own_landmarks,
     refitted_scores,
@@ -48,8 +54,8 @@ CLASS_WORK = 4e8
 PCVM_WORK = 5e8
 """PCVM is left out if N·m·C exceeds this, the work of one step of its search."""
 
-CROWDED, REFITS, REFIT_WORK = 8, 5, 2e7
-"""PCVM with more than `CROWDED` weights per object is refitted without each of `REFITS` folds, if
+CROWDED, REFIT_WORK = 8, 2e7
+"""PCVM with more than `CROWDED` weights per object is refitted without each fold, if
 N·m·C is at most `REFIT_WORK`: approximate leave-one-out scores would be too good. In 60 classes of
 ten vectors each, with twelve weights per object, the loss would seem to be half of what it is; with
 six and fewer, it is about right."""
@@ -341,7 +347,7 @@ def cross_fitted(family: Family, choice: LandmarkChoice, kept: Values, sample: H
     raw = kept.rows
     N, m = raw.shape
     every = np.full(N, -1, dtype=np.intp)
-    every[sample.indices] = np.where(sample.folds < 0, -1, sample.folds % REFITS)
+    every[sample.indices] = sample.folds
     values, own = raw.features(np.arange(N)), np.zeros((N, m), dtype=bool)
     found = refitted_scores(family, choice, values, raw.y, raw.weight, every, own)
     return found[sample.indices]

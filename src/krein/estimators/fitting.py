@@ -24,7 +24,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_non_negative, column_or_1d, validate_data
 
 from ..compare.pairs import Counter, Pairs, limit_blas_threads, try_symmetry
-from ..core.calibration import Family, Priors, Reference, novelty_scores
+from ..core.calibration import N_FOLDS, Family, Priors, Reference, novelty_scores
 from ..core.evidence import apart_from, nearest_landmarks
 from ..core.moments import ROUNDING, ClassMoments, weights_of
 from ..core.shapes import COUNT, Array, Codes, Indices, Mask, Within
@@ -902,8 +902,6 @@ def values_of(
 # If left-out scores have a closed form, as for Gaussian classes, or a first-order approximation, a
 # sample of a few thousand objects is enough. PCVM uses ten-fold cross-fitting for smaller data
 # sets.
-
-N_FOLDS = 10
 
 _SEED = 0
 

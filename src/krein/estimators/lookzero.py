@@ -25,7 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import has_fit_parameter
 
-from ..core.calibration import HELD_OUT_OBJECTS, fit_temperature
+from ..core.calibration import HELD_OUT_OBJECTS, N_FOLDS, fit_temperature
 from ..core.candidates import DIMENSIONS, Points, no_points
 from ..core.cascade import FewClasses, fit_pool
 from ..core.evidence import BANDWIDTHS
@@ -41,7 +41,7 @@ from ..model.heads import (
     SearchSpace,
     log_class_sizes,
 )
-from .fitting import N_FOLDS, dealt_in_turn, shares_of_groups
+from .fitting import dealt_in_turn, shares_of_groups
 
 FEATURE_OBJECTS = 100_000
 """The head learns from at most about this many objects."""

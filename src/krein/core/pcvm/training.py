@@ -26,7 +26,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import log_ndtr
 
-from ..calibration import HELD_OUT_OBJECTS, SAMPLE_SIZE, Scorer, log_proba_joint, normalised
+from ..calibration import (
+    HELD_OUT_OBJECTS,
+    N_FOLDS,
+    SAMPLE_SIZE,
+    Scorer,
+    log_proba_joint,
+    normalised,
+)
 from ..gaussian import FisherFamily, choose_power
 from ..moments import weights_of
 from ..shapes import Array, Codes, Indices
@@ -264,9 +271,6 @@ def prune_pcvm(
 LEARN_TOLERANCE = 1e-5
 """Tolerance per row of fits that only inform a choice and are then discarded."""
 
-N_FOLDS = 5
-"""Up to `HELD_OUT_OBJECTS` objects, left-out scores come from this many folds."""
-
 
 @dataclass(frozen=True)
 class PCVMFamily:
@@ -384,7 +388,7 @@ class PCVMFamily:
     ) -> tuple[Array, Indices, PCVMFamily]:
         """Return the left-out scores of some objects.
 
-        For few objects, they come from five folds, assigned in turn. For many objects, they come
+        For few objects, they come from ten folds, assigned in turn. For many objects, they come
         from a first-order approximation, which is too optimistic with fewer than five objects per
         landmark.
         Landmarks are not scored, because no new object has distance 0 to a landmark. The returned
