@@ -69,15 +69,13 @@ class Shares:
 BITS = 20
 """n-grams are hashed to 2²⁰ columns: among 100,000 of them, about one in ten shares its column."""
 
-KINDS = 4**6
-"""n-grams are so long that there are about this many: 3 letters of proteins, 6 of DNA."""
-
 SHORT = 50
 """Up to this mean length, strings have few n-grams of each length, and are divided into n-grams of
 at least one letter more."""
 
 LONGEST, FEW = 7, 6
-"""The longest n-grams; and the length from which letters are so few that every n-gram is common."""
+"""The longest n-grams; and the length from which letters are so few that every n-gram is common:
+that of n-grams of DNA, and n-grams of other letters are so long that there are about as many."""
 
 VOCABULARY = 100_000
 """Maximum number of n-grams that are kept: those of as many objects as necessary."""
@@ -336,7 +334,7 @@ def suitable_length(texts: Sequence[str]) -> int:
         return LONGEST
     share = counts / counts.sum()
     entropy = -float(share @ np.log(share))
-    length = round(np.log(KINDS) / entropy)
+    length = round(np.log(4**FEW) / entropy)
     if counts.sum() <= SHORT * len(some):
         letters = counts.sum() * len(texts) / len(some)
         length = max(length + 1, round(np.log(letters) / entropy))
