@@ -39,7 +39,8 @@ TAILS = (0.1, 0.05, 0.2, 0.4, 1.0)
 first one is used while bandwidths are compared."""
 
 PRIOR_MASS = 0.5
-"""Weight of a pseudo-neighbour spread over all classes, which bounds the evidence."""
+"""Weight of a pseudo-object spread over all classes, which bounds the evidence of neighbours, and
+that of class sizes."""
 
 
 def squared(values: Array, kind: Kind) -> Array:
