@@ -79,7 +79,7 @@ KINDS = {
         "core.pcvm.rows": "FEATURE_SIZES",
         "core.pcvm.training": "OPTIMAL",
         "core.ranks": "MOST_ODDS LEAST",
-        "core.space": "RANK_TOLERANCE SAFE _LEAST _LEVEL",
+        "core.space": "RANK_TOLERANCE GROWTH SAFE _LEAST _LEVEL",
         "estimators.firstlook": "_SEED",
         "estimators.fitting": "MOST_OBJECTS _SEED",
         "estimators.hits": "_SEED",
@@ -193,7 +193,8 @@ def largest(trial: dict[str, Outcome | str], usual: dict[str, Outcome]) -> tuple
             extra = after.losses - before.losses
             error = float(extra.std() / np.sqrt(len(extra)))
             steps[name] = float(extra.mean()) / error if error > 0 else 0.0
-            costs.append(after.comparisons / max(before.comparisons, 1e-9) - 1)
+            if before.comparisons:  # hits need none
+                costs.append(after.comparisons / before.comparisons - 1)
     if not steps:
         return "", 0.0, 0.0
     where = max(steps, key=lambda name: abs(steps[name]))
@@ -457,6 +458,11 @@ def many_classes() -> Outcome:
     return classified("levenshtein", X, y, 220)
 
 
+def small_classes() -> Outcome:
+    X, y = texts(520, 40, "abcdefghijklmnopqrst", 14)
+    return classified("levenshtein", X, y, 200)
+
+
 def ranks() -> Outcome:
     X, y = texts(700, 20, "abcdefghijklmnopqrst", 14)
     paths = np.array([f"g{c // 4};c{c}" for c in y])
@@ -558,6 +564,10 @@ CASES: dict[str, Callable[[], Outcome]] = {
     "PCVM, many objects": partial(large_estimator, "PCVM", landmarks="auto"),
     "PCVM, published": partial(
         estimator, "PCVM", "islands", n_landmarks=60, landmarks="random", solver="paper"
+    ),
+    "small classes": small_classes,
+    "PCVM, many landmarks": partial(
+        estimator, "PCVM", "islands", n_landmarks=90, landmarks="stratified"
     ),
 }
 """What the sets lack."""
