@@ -166,10 +166,11 @@ def measured(one: Constant, reached: list[str], usual: dict[str, Outcome]) -> di
         if any(where for _, where, _, _ in effects):
             told = [effect(*each) for each in effects]
             value = max((step for _, _, step, _ in effects), key=abs)
-            more = {"half": told[0], "double": told[1], "on": "sets" if names is sets else names[0]}
-            return row(str(one), value, "", "; ".join(told), unit="SE") | more
+            return row(str(one), value, "", "; ".join(told), unit="SE") | dict(
+                zip(("half", "double"), told, strict=True)
+            )
     told = "changes nothing" if reached else "reached by no case"
-    return row(str(one), 0.0, "", told, unit="SE") | {"half": told, "double": told, "on": ""}
+    return row(str(one), 0.0, "", told, unit="SE") | {"half": told, "double": told}
 
 
 def effect(value: str, where: str, step: float, cost: float) -> str:
