@@ -58,6 +58,7 @@ KINDS = {
         "estimators.lookzero": "FEATURE_OBJECTS MOST_WORK MOST_WEIGHTS MOST_ENTRIES MOST_ROTATED "
         "ROTATED AT_ONCE SEARCHED PRECISION",
         "estimators.secondlook": "N_RANDOM",
+        "landmarks.auto": "RATIO",
         "landmarks.base": "FEW",
         "landmarks.kmeans": "_MINI_BATCH",
         "landmarks.meb": "_TESTED",
