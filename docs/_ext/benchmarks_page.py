@@ -259,44 +259,44 @@ def _line(cells: list[Any]) -> str:
 
 KINDS = {
     "": "",
-    "cost": (
-        "## Limits of memory, time and samples\n\nA more generous value would be as good or better, "
-        "and cost more. They matter where data are larger than the sets above."
-    ),
-    "guard": (
-        "## Guards\n\nThey guard against rounding, overflow and the logarithm of 0, decide about a "
-        "warning or what is listed, or are seeds."
-    ),
-    "published": (
-        "## Published\n\nThey belong to an algorithm that is implemented as its authors describe it."
-    ),
+    "cost": """## Limits of memory, time and samples
+
+A more generous value would be as good or better, and cost more. They matter where data are larger
+than the sets above.""",
+    "guard": """## Guards
+
+They guard against rounding, overflow and the logarithm of 0, decide about a warning or what is
+listed, or are seeds.""",
+    "published": """## Published
+
+They belong to an algorithm that is implemented as its authors describe it.""",
 }
+
+CONSTANTS = """# Constants
+
+`KreinClassifier` has nothing to tune, so its constants must be right for all data. {} numbers, or
+lists of them, can change what it answers. This page shows what happens if one of them is halved or
+doubled.
+
+The change of the log-loss of new objects is given in standard errors of the paired difference, for
+the data set where it is largest; a positive change is a higher loss. The largest of six differences
+is often beyond 1.5 standard errors by chance, and seldom beyond 2.5. The change of the comparisons
+per prediction is that of the set where it is largest. The sets are peptides, digits, simulated
+protein families, a checkerboard, and waves and islands, which were not used to choose any constant;
+each has up to 600 objects to fit and 400 new ones. Constants that change none of them are tried on
+further cases: many classes, labels with ranks, hits, groups, few and many objects, DNA, foreign
+objects, series with channels, and the other estimators. To repeat it all, run
+`make bench BENCH=sensitivity`.
+"""
 
 
 def constants_page(results: Path) -> str:
     """Return the page about constants: what half and double the value of each changes."""
-    lines = ["# Constants", ""]
     if not results.exists():
-        return "\n".join([*lines, "This copy has no results: run `make bench BENCH=sensitivity`.", ""])
+        return "# Constants\n\nThis copy has no results: run `make bench BENCH=sensitivity`.\n"
     kept = json.loads(results.read_text("utf-8"))
     groups = {kind: [row for row in kept["rows"] if row["kind"] == kind] for kind in KINDS}
-    lines += [
-        "You choose no parameter of `KreinClassifier`, so its constants must be right for all data.",
-        f"{len(groups[''])} numbers, or lists of them, decide what it answers. This page shows what",
-        "happens if one of them is halved or doubled.",
-        "",
-        "The change of the log-loss of new objects is given in standard errors of the paired",
-        "difference, for the data set where it is largest; a positive change is a higher loss. With",
-        "six sets, the largest of six differences by chance is often beyond 1.5, and seldom beyond",
-        "2.5. The change of the comparisons per prediction is that of the set where it is largest.",
-        "The sets are peptides, digits, simulated protein families, a checkerboard, and waves and",
-        "islands, which were not used to choose any constant; each has up to 600 objects to fit",
-        "and 400 new ones. Constants that change none of them are tried on further cases: many",
-        "classes, labels with ranks, hits, groups, few and many objects, DNA, foreign objects,",
-        "series with channels, and the other estimators. To repeat it all, run",
-        "`make bench BENCH=sensitivity`.",
-        "",
-    ]
+    lines = CONSTANTS.format(len(groups[""])).split("\n")
     for kind, heading in KINDS.items():
         lines += [heading, ""] if heading else []
         measured = kind == ""
