@@ -63,6 +63,7 @@ class Case:
     sizes: Sequence[int] = (150, 600)
     features: Any = "auto"
     params: dict[str, Any] | None = None
+    new: int = NEW
     rare: int | None = None  # a class whose coverage is measured separately
     stored: bool = False  # whether it needs KREIN_DATA
 
@@ -178,7 +179,7 @@ class Split(NamedTuple):
 
 def one_split(case: Case, size: int, seed: int) -> Split:
     """Fit to some objects, and return every promise on the others."""
-    X, y, groups = case.draw(np.random.default_rng(seed), size, NEW)
+    X, y, groups = case.draw(np.random.default_rng(seed), size, case.new)
     clf = KreinClassifier(
         case.measure, measure_params=case.params, features=case.features, n_jobs=1, verbose=0
     )
@@ -491,6 +492,6 @@ CASES = {
         stored=True,
     ),
     "chromosomes": Case(of_pool(datasets.load_chromosomes), "numeric-edit", (600,), stored=True),
-    "sonatas": Case(of_pool(datasets.load_sonatas), "compression", (150,), stored=True),
+    "sonatas": Case(of_pool(datasets.load_sonatas), "compression", (150,), new=100, stored=True),
     "protein": Case(of_matrix(datasets.load_protein), "precomputed", (150,), stored=True),
 }

@@ -68,7 +68,7 @@ def benchmark_page(folder: Path) -> str:
         "To repeat the measurements, run `make bench`, or a part with `make bench BENCH=measures`.",
         "",
     ]
-    files = [path for path in folder.glob("*.json") if path.stem != "promises"]
+    files = [path for path in folder.glob("*.json") if path.stem not in ("promises", "sensitivity")]
     files = sorted(files, key=lambda path: (*_place(path.stem), path.stem))
     if not files:
         lines += [
@@ -255,6 +255,60 @@ def _line(cells: list[Any]) -> str:
     return "| " + " | ".join(cell(c) for c in cells) + " |"
 
 
+# -- constants -------------------------------------------------------------------------------------
+
+KINDS = {
+    "": "",
+    "cost": """## Limits of memory, time and samples
+
+A more generous value would be as good or better, and cost more. They matter where data are larger
+than the sets above.""",
+    "guard": """## Guards
+
+They guard against rounding, overflow and the logarithm of 0, decide about a warning or what is
+listed, or are seeds.""",
+    "published": """## Published
+
+They belong to an algorithm that is implemented as its authors describe it.""",
+}
+
+CONSTANTS = """# Constants
+
+`KreinClassifier` has nothing to tune, so its constants must be right for all data. {} numbers, or
+lists of them, can change what it answers. This page shows what happens if one of them is halved or
+doubled.
+
+The change of the log-loss of new objects is given in standard errors of the paired difference, for
+the data set where it is largest; a positive change is a higher loss. The largest of six differences
+is often beyond 1.5 standard errors by chance, and seldom beyond 2.5. The change of the comparisons
+per prediction is that of the set where it is largest. The sets are peptides, digits, simulated
+protein families, a checkerboard, and waves and islands, which were not used to choose any constant;
+each has up to 600 objects to fit and 400 new ones. Constants that change none of them are tried on
+further cases: many classes, labels with ranks, hits, groups, few and many objects, DNA, foreign
+objects, series with channels, and the other estimators. To repeat it all, run
+`make bench BENCH=sensitivity`.
+"""
+
+
+def constants_page(results: Path) -> str:
+    """Return the page about constants: what half and double the value of each changes."""
+    if not results.exists():
+        return "# Constants\n\nThis copy has no results: run `make bench BENCH=sensitivity`.\n"
+    kept = json.loads(results.read_text("utf-8"))
+    groups = {kind: [row for row in kept["rows"] if row["kind"] == kind] for kind in KINDS}
+    lines = CONSTANTS.format(len(groups[""])).split("\n")
+    for kind, heading in KINDS.items():
+        lines += [heading, ""] if heading else []
+        measured = kind == ""
+        lines += [_line(["constant", "value", "what it is", *(["half", "double"] * measured)])]
+        lines += ["|---|---|---" + "|---|---" * measured + "|"]
+        for row in sorted(groups[kind], key=lambda row: row["name"]):
+            cells = [f"`{row['name']}`", row["shown"], row["told"]]
+            lines += [_line([*cells, *([row["half"], row["double"]] if measured else [])])]
+        lines += [""]
+    return "\n".join([*lines, *origin(kept)])
+
+
 def paper_page(results: Path) -> str:
     if not results.exists():
         return (
@@ -284,6 +338,8 @@ def generate(app: Sphinx) -> None:
     write(docs / "generated" / "benchmarks.md", benchmark_page(docs / "results"))
     results = docs / "results" / "promises.json"
     write(docs / "generated" / "promises.md", promises_page(docs / "promises.md", results))
+    results = docs / "results" / "sensitivity.json"
+    write(docs / "generated" / "constants.md", constants_page(results))
     write(docs / "generated" / "scale.md", scale_page(docs / "scale.md"))
     write(docs / "generated" / "paper.md", paper_page(docs.parent / "paper" / "RESULTS.md"))
     write(docs / "generated" / "tried.md", paper_page(docs.parent / "paper" / "TRIED.md"))

@@ -116,10 +116,10 @@ def test_objects_of_zero_weight_are_not_counted():
     assert choose_function(Rows(raw, y, weight), L, problems) == "-d²/2"
 
 
-def test_the_choice_needs_two_standard_errors():
+def test_the_choice_needs_a_standard_error():
     rng = np.random.default_rng(0)
     gain = rng.normal(size=1000)
-    gain += 1.5 * gain.std() / np.sqrt(1000) - gain.mean()
+    gain += 0.5 * gain.std() / np.sqrt(1000) - gain.mean()
     ones = np.ones(1000)
     assert not clearly_positive(gain, ones)
     assert clearly_positive(gain + gain.std() / np.sqrt(1000), ones)

@@ -15,7 +15,7 @@ def small_sample(monkeypatch):
     monkeypatch.setattr(krein.data.opening, "IN_MEMORY_OBJECTS", 500)
     monkeypatch.setattr(krein.data.dataset, "IN_MEMORY_OBJECTS", 500)
     monkeypatch.setattr(krein.estimators.discriminants, "SAMPLE_SIZE", 700)
-    monkeypatch.setattr(krein.core.pcvm.left_out, "LEFT_OUT_ROWS", 700)
+    monkeypatch.setattr(krein.core.pcvm.left_out, "SAMPLE_SIZE", 700)
 
 
 def make_words(n, seed=0):

@@ -89,7 +89,8 @@ def test_balls_keep_their_squares():
 def test_dense_needs_at_most_two_large_decompositions(measure, monkeypatch):
     K, y = manhattan_problem(n=300)
     V = K if measure == "precomputed" else np.abs(K - np.diag(np.diag(K)))
-    monkeypatch.setattr(krein.estimators.discriminants, "CHOICE_LANDMARKS", 100)
+    for module in (krein.core.gaussian, krein.estimators.discriminants):
+        monkeypatch.setattr(module, "CHOICE_LANDMARKS", 50)
     sizes = []
     real = np.linalg.eigh
 

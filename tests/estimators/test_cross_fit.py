@@ -7,9 +7,9 @@ import pytest
 from scipy.special import log_softmax
 
 from krein import IKFD, IKQD, PCVM
-from krein.core.calibration import fit_temperature
+from krein.core.calibration import N_FOLDS, fit_temperature
 from krein.core.space import LandmarkSpace
-from krein.estimators.fitting import N_FOLDS, LandmarkChoice, cross_fit, refitted_scores
+from krein.estimators.fitting import LandmarkChoice, cross_fit, refitted_scores
 from krein.estimators.secondlook import preferred
 from krein.landmarks import Selection
 from krein.model.model import Landmarks
@@ -127,7 +127,7 @@ def test_pcvm_is_calibrated_by_one_rule(sizes, monkeypatch):
 def test_tiny_weights_have_almost_no_effect(make, many, monkeypatch):
     """The temperature is continuous in the weights: a tiny weight has the same effect as none."""
     if many:
-        monkeypatch.setattr("krein.core.pcvm.left_out.LEFT_OUT_ROWS", 300)
+        monkeypatch.setattr("krein.core.pcvm.left_out.SAMPLE_SIZE", 300)
     rng = np.random.default_rng(1)
     y = np.arange(400) % 2
     X = rng.normal(size=(400, 2)) + 2.0 * y[:, None]

@@ -374,7 +374,7 @@ def test_features_are_the_same_from_files_and_clusters(families, tmp_path):
 def test_rotated_features_give_the_same_scores(families, monkeypatch):
     """One coordinate per object instead of one per n-gram: the same logistic regression."""
     X, y, new, _ = families
-    monkeypatch.setattr(lookzero, "STRENGTH", 30.0)
+    monkeypatch.setattr(lookzero, "STRENGTH", 30.0 * np.sqrt(len(X)))
     found = []
     for most in (lookzero.MOST_ROTATED, 0):
         monkeypatch.setattr(lookzero, "MOST_ROTATED", most)

@@ -9,6 +9,7 @@ from sklearn.metrics import roc_auc_score
 from krein import IKFD, KreinClassifier, load
 from krein.core.cascade import pooled
 from krein.data.dataset import ForeignObjectWarning
+from krein.estimators.secondlook import N_RANDOM
 
 
 def blobs(n, seed, places=4, spread=0.6):
@@ -381,7 +382,7 @@ def test_random_objects_cost_their_comparisons(monkeypatch):
     assert few.model_.reference.chance is None  # nothing can be called novel anyway
     monkeypatch.setattr(type(clf.measure_), "random_objects", lambda *_: None)
     without = KreinClassifier("levenshtein").fit(X, y)
-    assert clf.comparisons_to_fit_ - without.comparisons_to_fit_ == 150 * (m + k)
+    assert clf.comparisons_to_fit_ - without.comparisons_to_fit_ == N_RANDOM * (m + k)
     np.testing.assert_array_equal(clf.predict_proba(X), without.predict_proba(X))
     np.testing.assert_array_equal(clf.predict_set(X), without.predict_set(X))
 

@@ -11,8 +11,9 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from krein import IKFD, IKQD, PCVM, KreinClassifier
 from krein.compare import open_pairs
+from krein.core.evidence import VOTERS
 from krein.core.ranks import RankAnswers
-from krein.estimators.secondlook import FEWEST, FEWEST_RANDOM
+from krein.estimators.secondlook import N_RANDOM
 from krein.evaluation import AVAILABLE, evaluate
 from krein.evaluation.heldout import log_losses, reliability
 from krein.evaluation.result import MAPPED, _as_others, shown_objects
@@ -71,7 +72,7 @@ def test_probabilities_and_counts_match_each_model_alone():
         P, evaluations = alone(model.set_params(measure="levenshtein"), 3)
         np.testing.assert_allclose(found.models[name].probabilities, P, atol=1e-9, err_msg=name)
         # an evaluation needs no random objects, which show how near an object is by chance
-        random = FEWEST_RANDOM * (15 + FEWEST) if name == "looks" else 0
+        random = N_RANDOM * (15 + VOTERS) if name == "looks" else 0
         assert found.models[name].evaluations == round(evaluations) - random
     n = len(WORDS)
     assert found.pairs.compared <= n * (n + 32) / 2  # half the pairs, once, in strips of 32

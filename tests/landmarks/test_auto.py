@@ -135,7 +135,7 @@ def test_every_evaluation_is_reused():
 
 
 def test_a_sample_decides_for_many_objects(monkeypatch):
-    monkeypatch.setattr(module, "CURVE_OBJECTS", 200)
+    monkeypatch.setattr(module, "SAMPLE_SIZE", 200)
     X, y = checkerboard(600)
     pairs = Pairs(Manhattan(), X)
     found = Auto().select(pairs, y, np.random.default_rng(0))

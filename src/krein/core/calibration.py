@@ -34,6 +34,15 @@ from .shapes import (
 )
 from .space import LandmarkSpace
 
+SAMPLE_SIZE = 5_000
+"""Number of objects from which a setting is chosen, or a temperature fitted, if there are more."""
+
+HELD_OUT_OBJECTS = 2_500
+"""The same where each object takes comparisons or refits."""
+
+N_FOLDS = 10
+"""Number of folds, each of which is held out once."""
+
 Scorer = Callable[[Array], Array]
 """Values of objects to the landmarks (n, m) → scores (n, C)."""
 
@@ -308,9 +317,9 @@ NOVELTY_GROUP = 500
 """A label with at least this many held-out objects has its own p-values. With 100 objects, p-values
 cannot be below 1 %, so novel objects would rank behind objects with more common labels."""
 
-PEERS, MOST_PARTS = 50, 20
-"""Sizes are divided into parts of at least this many held-out objects, but at most this many parts.
-Parts of 20 to 100 objects are equally good; larger ones mix families of different lengths."""
+PEERS = 50
+"""Sizes are divided into parts of this many held-out objects. Parts of 20 to 100 objects are
+equally good; larger ones mix families of different lengths."""
 
 FOUND_BY_CHANCE = 0.01
 """An object is not called known if more than this share of random objects of its size would be at
@@ -321,7 +330,7 @@ LABEL_GROUP = 30
 Classes that share p-values reach the coverage jointly, not individually: on Swiss-Prot, the
 coverage of some of the 40 classes was off by 8 %."""
 
-FEWEST = 10
+SHARED_GROUP = 10
 """Small classes share p-values if they have this many held-out objects together: with fewer, no set
 of the usual coverage of 90 % could rule them out. Otherwise, a larger class joins them."""
 
@@ -503,7 +512,7 @@ class FartherPeers:
     @classmethod
     def of(cls, x: Array, scores: Array, weights: Array) -> FartherPeers:
         """Return the objects with these log sizes, scores and weights (n,). O(n log n)."""
-        parts = int(np.clip(len(x) // PEERS, 1, MOST_PARTS))
+        parts = max(len(x) // PEERS, 1)
         middles = np.unique(np.quantile(x, (np.arange(parts) + 0.5) / parts))
         order = np.argsort(scores, kind="stable")
         H = (hats(x, middles) * weights[:, None])[order]
@@ -737,7 +746,7 @@ class Reference:
         n_classes = odds.shape[1]
         groups = np.full(n_classes, SHARED)
         if by_class:
-            groups = groups_of(self.codes, n_classes, LABEL_GROUP, FEWEST, self.weights)
+            groups = groups_of(self.codes, n_classes, LABEL_GROUP, SHARED_GROUP, self.weights)
         own = groups[self.codes]
         found = np.empty(odds.shape)
         for group in np.unique(groups):

@@ -429,9 +429,6 @@ def left_out_quadratic(
     return found
 
 
-FEWEST = 4
-"""With fewer objects that can be left out, nothing is chosen."""
-
 ODDS = 10.0 ** np.arange(-6, 3)
 """Amounts to try, as ρ/(1 − ρ), besides ρ = 1; the midpoints on either side of the best follow."""
 
@@ -469,7 +466,7 @@ def choose_linear(
     """
     scatter = float(np.trace(moments.within()))  # none if each class is a single place
     some = scatter > RANK_TOLERANCE * moments.total * moments.variance
-    if len(objects) < FEWEST or len(np.unique(objects.codes)) < 2 or not some:
+    if len(np.unique(objects.codes)) < 2 or not some:
         return None
     dense = objects.mostly_landmarks
     choices = []

@@ -34,11 +34,13 @@ BANDWIDTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 LOCAL_NEIGHBOUR = 10
 """The bandwidth of an object is set by its distance to this neighbour."""
 
-TAILS = (0.05, 0.1, 0.2, 0.4, 1.0)
-"""Values of `tail` to try: the share of held-out objects that are too remote for closeness 1."""
+TAILS = (0.1, 0.05, 0.2, 0.4, 1.0)
+"""Values of `tail` to try: the share of held-out objects that are too remote for closeness 1. The
+first one is used while bandwidths are compared."""
 
 PRIOR_MASS = 0.5
-"""Weight of a pseudo-neighbour spread over all classes, which bounds the evidence."""
+"""Weight of a pseudo-object spread over all classes, which bounds the evidence of neighbours, and
+that of class sizes."""
 
 
 def squared(values: Array, kind: Kind) -> Array:
@@ -212,27 +214,24 @@ class Evidence:
         many objects these are worth. Bandwidths are compared first, then tails.
         """
         C = before[0].shape[1]
-        best: tuple[float, float, Evidence] | None = None
+        best: tuple[float, Evidence] | None = None
 
-        def attempt(bandwidth: float, tail: float) -> None:
+        def attempt(bandwidth: float, closeness: Closeness) -> None:
             nonlocal best
-            trial = cls(bandwidth, Closeness.of(near.least, tail, weights))
+            trial = cls(bandwidth, closeness)
             _, loss = fit_terms([*before, *trial.terms(near, C)], codes, weights, n)
             if best is None or loss < best[0]:
-                best = loss, bandwidth, trial
+                best = loss, trial
 
+        first, *others = (Closeness.of(near.least, tail, weights) for tail in TAILS)
         for bandwidth in BANDWIDTHS:
-            attempt(bandwidth, FIRST_TAIL)
+            attempt(bandwidth, first)
         assert best is not None
-        bandwidth = best[1]
-        for tail in TAILS:
-            if tail != FIRST_TAIL:
-                attempt(bandwidth, tail)
-        return best[2]
+        bandwidth = best[1].bandwidth
+        for closeness in others:
+            attempt(bandwidth, closeness)
+        return best[1]
 
-
-FIRST_TAIL = 0.1
-"""The tail used while comparing bandwidths; the other tails are then tried with the best one."""
 
 VOTERS = 30
 """Number of nearest objects that provide evidence, among all that an object was compared with."""

@@ -394,18 +394,20 @@ def least_loss(choices: Sequence[tuple[GaussianFamily, float]]) -> int:
     return int(np.argmin([np.inf if np.isnan(loss) else loss for _, loss in choices]))
 
 
-def choose_power(
-    family: GaussianFamily, space: LandmarkSpace, codes: Codes, n_landmarks: int
-) -> float:
+CHOICE_LANDMARKS = 500
+"""Number of landmarks that is sufficient for choosing a power."""
+
+
+def choose_power(family: GaussianFamily, space: LandmarkSpace, codes: Codes) -> float:
     """Return the power of the dissimilarities with the least left-out loss on the landmarks.
 
-    The m landmarks serve as objects. About `n_landmarks` of them, evenly spaced in the order of
-    their mean dissimilarities within each class, serve as landmarks. O(m·n_landmarks²) per power.
+    The m landmarks serve as objects. About `CHOICE_LANDMARKS` of them, evenly spaced in the order
+    of their mean dissimilarities within each class, serve as landmarks. O(500² m) per power.
     """
     D = space.landmark_values
     ascending = np.sort(D, axis=1).sum(axis=1)  # independent of the landmarks' order
     order = np.lexsort([ascending, codes])
-    places = np.sort(order[:: max(1, len(D) // n_landmarks)])
+    places = np.sort(order[:: max(1, len(D) // CHOICE_LANDMARKS)])
     values = np.ascontiguousarray(D[:, places])
     own = places_at(places, len(codes))
     restricted = space.restricted(places)

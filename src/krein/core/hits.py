@@ -19,11 +19,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from .cascade import fit_terms
-from .evidence import BANDWIDTHS, Closeness, Neighbours
+from .evidence import BANDWIDTHS, PRIOR_MASS, Closeness, Neighbours
 from .shapes import CODE, NON_NEGATIVE, POSITIVE, ROW, Array, Codes, Indices, Mask, Within
-
-SMOOTHING = 0.5
-"""Objects that each class has in addition, so that a class is never impossible."""
 
 
 def nearest_hits(
@@ -166,18 +163,19 @@ def log_class_shares(
     >>> from krein.core.hits import log_class_shares
     >>> codes = np.array([0, 0, 1])
     >>> np.exp(log_class_shares(codes, np.ones(3), 2)).round(3)
-    array([0.625, 0.375])
+    array([0.643, 0.357])
     >>> np.exp(log_class_shares(codes, np.ones(3), 2, (np.array([0]), np.arange(3)))).round(3)
     array([[0.5, 0.5]])
     """
-    sizes = np.bincount(codes, weights=numbers, minlength=n_classes) + SMOOTHING
+    least = PRIOR_MASS / n_classes
+    sizes = np.bincount(codes, weights=numbers, minlength=n_classes) + least
     if without is None:
         return np.log(sizes / sizes.sum())
     asked, groups = without
     found = np.tile(sizes, (len(asked), 1))
     rows, own = members(asked, groups)
     np.subtract.at(found, (rows, codes[own]), numbers[own])
-    found = np.maximum(found, SMOOTHING)  # rounding
+    found = np.maximum(found, least)  # rounding
     return np.log(found / found.sum(axis=1, keepdims=True))
 
 

@@ -177,6 +177,9 @@ class ClassMoments:
         return ClassMoments(self.origin @ P, self.weights, self.sums @ P, P.T @ (self.products @ P))
 
 
+ROUNDING = 1e-9
+"""A class of which no larger share is left has no objects left."""
+
 Summand = TypeVar("Summand")
 
 FAN = 8

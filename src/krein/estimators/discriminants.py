@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from ..compare.pairs import block_rows
-from ..core.calibration import Priors, fit_temperature
+from ..core.calibration import SAMPLE_SIZE, Priors, fit_temperature
 from ..core.cascade import Cascade
 from ..core.covariance import ChosenCovariance, Target
 from ..core.gaussian import (
+    CHOICE_LANDMARKS,
     FisherFamily,
     GaussianFamily,
     LinearDiscriminant,
@@ -37,7 +38,6 @@ from ..model.heads import LinearHead, LinkName, QuadraticHead
 from ..model.model import Comparisons, Model
 from ..model.schema import LOCAL
 from .fitting import (
-    SAMPLE_SIZE,
     CalibrationSample,
     Centre,
     Classifier,
@@ -51,9 +51,6 @@ from .fitting import (
     scaled,
     shares_of_groups,
 )
-
-CHOICE_LANDMARKS = 1_000
-"""With more landmarks than this, the power of a dissimilarity is chosen on a subset of them."""
 
 _NOT_PUBLISHED: dict[str, Any] = {
     "calibrate": False,
@@ -338,10 +335,10 @@ def _powers(self: IKFD | IKQD, choice: LandmarkChoice, family: GaussianFamily) -
         return (1.0,)
     if not _chooses(self):
         return (1.0,)
-    if len(space.landmark_values) <= CHOICE_LANDMARKS:
+    if len(space.landmark_values) <= 2 * CHOICE_LANDMARKS:
         return POWERS
     # decompose the values of all landmarks only once
-    return (choose_power(family, space, choice.landmarks.codes, CHOICE_LANDMARKS // 2),)
+    return (choose_power(family, space, choice.landmarks.codes),)
 
 
 def _priors(self: IKFD | IKQD, classes: NDArray[Any]) -> Priors:

@@ -14,10 +14,17 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
-from ..core.calibration import Family, Priors, fit_temperature
+from ..core.calibration import (
+    HELD_OUT_OBJECTS,
+    N_FOLDS,
+    SAMPLE_SIZE,
+    Family,
+    Priors,
+    fit_temperature,
+)
 from ..core.cascade import among_most_probable, fit_pool
 from ..core.gaussian import FisherFamily, GaussianFamily, QuadraticFamily, left_out_objects
-from ..core.moments import ClassMoments, weights_of
+from ..core.moments import ROUNDING, ClassMoments, weights_of
 from ..core.pcvm.left_out import left_out_scores
 from ..core.pcvm.rows import BasisFunction, Rows
 from ..core.pcvm.training import POWERS as PCVM_POWERS
@@ -29,8 +36,6 @@ from ..data.dataset import uniform_keys
 from ..model.heads import Head, LinearHead, LinkName
 from .discriminants import fisher_head, quadratic_head
 from .fitting import (
-    N_FOLDS,
-    SAMPLE_SIZE,
     LandmarkChoice,
     dealt_folds,
     own_landmarks,
@@ -38,9 +43,6 @@ from .fitting import (
     scaled,
     shares_of_groups,
 )
-
-HELD_OUT_OBJECTS = 2_500
-"""The weights of the cascade are learned from about this many objects, or groups."""
 
 CLASS_OBJECTS = 10
 """IKQD is left out of the pool if most objects are in smaller classes: a covariance of few objects
@@ -52,8 +54,8 @@ CLASS_WORK = 4e8
 PCVM_WORK = 5e8
 """PCVM is left out if N·m·C exceeds this, the work of one step of its search."""
 
-CROWDED, REFITS, REFIT_WORK = 8, 5, 2e7
-"""PCVM with more than `CROWDED` weights per object is refitted without each of `REFITS` folds, if
+CROWDED, REFIT_WORK = 8, 2e7
+"""PCVM with more than `CROWDED` weights per object is refitted without each fold, if
 N·m·C is at most `REFIT_WORK`: approximate leave-one-out scores would be too good. In 60 classes of
 ten vectors each, with twelve weights per object, the loss would seem to be half of what it is; with
 six and fewer, it is about right."""
@@ -67,9 +69,6 @@ CALIBRATION_SCORES = 2_000_000
 
 BASIS_FUNCTIONS = dict(zip(POWERS, PCVM_POWERS, strict=True))
 """PCVM's basis function for each power of a dissimilarity."""
-
-ROUNDING = 1e-9
-"""A class of which no larger share is left has no objects left."""
 
 _SEED = 0
 
@@ -371,7 +370,7 @@ def cross_fitted(family: Family, choice: LandmarkChoice, kept: Values, sample: H
     raw = kept.rows
     N, m = raw.shape
     every = np.full(N, -1, dtype=np.intp)
-    every[sample.indices] = np.where(sample.folds < 0, -1, sample.folds % REFITS)
+    every[sample.indices] = sample.folds
     values, own = raw.features(np.arange(N)), np.zeros((N, m), dtype=bool)
     found = refitted_scores(family, choice, values, raw.y, raw.weight, every, own)
     return found[sample.indices]

@@ -25,9 +25,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_non_negative, column_or_1d, validate_data
 
 from ..compare.pairs import Counter, Pairs, limit_blas_threads, try_symmetry
-from ..core.calibration import Family, Priors, Reference, novelty_scores
+from ..core.calibration import N_FOLDS, Family, Priors, Reference, novelty_scores
 from ..core.evidence import apart_from, nearest_landmarks
-from ..core.moments import ClassMoments, weights_of
+from ..core.moments import ROUNDING, ClassMoments, weights_of
 from ..core.shapes import COUNT, Array, Codes, Indices, Mask, Within
 from ..core.space import LandmarkSpace, Signature, unit_of
 from ..data.dataset import (
@@ -904,11 +904,6 @@ def values_of(
 # sample of a few thousand objects is enough. PCVM uses ten-fold cross-fitting for smaller data
 # sets.
 
-SAMPLE_SIZE = 5_000
-"""Sample size for large data sets, enough for a single number such as the temperature."""
-
-N_FOLDS = 10
-
 _SEED = 0
 
 
@@ -1047,7 +1042,7 @@ def dealt_folds(
         _, place = np.unique(
             parts * len(sizes) + np.asarray(codes, dtype=np.intp), return_inverse=True
         )
-        found: Mask = sizes[codes] - np.bincount(place, w)[place] > 1e-9 * sizes[codes]
+        found: Mask = sizes[codes] - np.bincount(place, w)[place] > ROUNDING * sizes[codes]
         return found
 
     dealt = np.flatnonzero((w > 0) & with_others(groups))

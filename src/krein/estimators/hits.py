@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.calibration import Reference, novelty_scores
+from ..core.calibration import N_FOLDS, Reference, novelty_scores
 from ..core.cascade import Cascade, Look, Worth, fit_terms, look_worth
 from ..core.evidence import VOTERS, squared
 from ..core.hits import MOST, HitEvidence, KnownHits, can_be_held_out, log_class_shares
@@ -24,7 +24,7 @@ from ..measures import Measure
 from ..measures.precomputed import GraphRows, PrecomputedColumns
 from ..model.heads import LinearHead
 from ..model.model import Landmarks, Model, SecondLook
-from .fitting import N_FOLDS, scaled, shares_of_groups
+from .fitting import scaled, shares_of_groups
 
 HELD_OUT_OBJECTS = 10_000
 """Maximum number of objects that are held out."""

@@ -53,7 +53,6 @@ from .fitting import Classifier, LandmarkChoice, all_or_nothing, mean_values, va
 from .hits import SearchedObjects, learn_from_hits
 from .lookzero import FeatureFit, fit_features
 from .secondlook import (
-    FEWEST,
     MOST,
     choose_known_objects,
     compared_with_random,
@@ -569,7 +568,7 @@ class KreinClassifier(Classifier):
         n, everyone = len(sample.codes), sample.joined(alone)
         measure, landmarks, k = run.measure, choice.landmarks, self.neighbours
         if k is None:
-            k = min(max(len(landmarks.indices) // 2, FEWEST), MOST)
+            k = min(max(len(landmarks.indices) // 2, VOTERS), MOST)
         nearest = nearest_landmarks(
             apart_from(everyone.values, measure.kind, everyone.own), landmarks.codes
         )

@@ -25,24 +25,22 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import has_fit_parameter
 
-from ..core.calibration import fit_temperature
+from ..core.calibration import HELD_OUT_OBJECTS, N_FOLDS, fit_temperature
 from ..core.candidates import DIMENSIONS, Points, no_points
 from ..core.cascade import among_most_probable, fit_pool, loss_of_pool
 from ..core.evidence import BANDWIDTHS
-from ..core.moments import weights_of
+from ..core.moments import ROUNDING, weights_of
 from ..core.shapes import Array, Codes, Indices, Mask
 from ..data.dataset import Dataset, first_equal, uniform_keys
 from ..measures import Measure, take
 from ..measures.features import FeatureMap, NGrams
 from ..model.heads import (
-    ROUNDING,
     FeatureHead,
     LookZero,
     NeighbourHead,
     log_class_sizes,
     points_along,
 )
-from .firstlook import HELD_OUT_OBJECTS
 from .fitting import dealt_in_turn, equal_on_purpose, shares_of_groups
 
 FEATURE_OBJECTS = 100_000
@@ -61,16 +59,11 @@ MOST_ENTRIES = 20_000_000
 """The neighbours of look zero take 8 bytes per n-gram of each known object; beyond this many, there
 are none."""
 
-STRENGTH, STRENGTH_OBJECTS = 60.0, 2_000
-"""C, the inverse strength of the penalty on the sum of losses, for up to 2,000 objects; for N of
-them, it is multiplied by √(2000/N). With the temperature fitted, the loss hardly depends on C: with
-60, it was within 1.5 % of the better of 10 and 100 on peptides, uwave, sonatas, MNIST, digits and
-3,000 proteins. For all proteins (7,000) and 100,000 words, 30 and 10 gave a lower loss than 100."""
-
-LARGEST_FOLD, SMALLEST_FOLD, FITTED = 5, 20, 15_000
-"""A fold holds out a fifth of all objects or less: down to a twentieth if there are few, because
-models of the others must be as good as the model of all. The folds of few objects have about this
-many training objects in total."""
+STRENGTH = 2_700.0
+"""√N times C, the inverse strength of the penalty on the sum of losses of N objects. With the
+temperature fitted, the loss hardly depends on C: with 60, it was within 1.5 % of the better of 10
+and 100 on peptides, uwave, sonatas, MNIST, digits and 3,000 proteins. For all proteins (7,000) and
+100,000 words, 30 and 10 gave a lower loss than 100."""
 
 MOST_ROTATED, ROTATED = 2_000, 20
 """Features are rotated into one coordinate per object if there are at most this many objects, and
@@ -478,9 +471,8 @@ def _folds(codes: Codes, place: Indices, groups: Indices) -> NDArray[np.intp]:
 
 
 def _number_of_folds(place: Indices, groups: Indices) -> int:
-    N = max(len(groups), 1)
-    parts = np.clip(FITTED // N, LARGEST_FOLD, SMALLEST_FOLD)
-    return max(int(np.ceil(len(place) * parts / N)), 1)
+    """Return in how many folds the objects at `place` are held out: a tenth of all objects each."""
+    return max(int(np.ceil(len(place) * N_FOLDS / max(len(groups), 1))), 1)
 
 
 def _logistic(F: Any, y: Codes, w: Array, n_classes: int, intercept: bool) -> tuple[Array, Array]:
@@ -492,7 +484,7 @@ def _logistic(F: Any, y: Codes, w: Array, n_classes: int, intercept: bool) -> tu
     W, b, known = np.zeros((F.shape[1], n_classes)), np.zeros(n_classes), np.unique(y)
     if len(known) < 2:
         return W, b
-    C = STRENGTH * min(1.0, float(np.sqrt(STRENGTH_OBJECTS / len(y))))
+    C = STRENGTH / float(np.sqrt(len(y)))
     model = LogisticRegression(C=C, max_iter=200, tol=PRECISION, fit_intercept=intercept)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # more steps would change nothing

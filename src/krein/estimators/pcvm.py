@@ -134,7 +134,7 @@ class PCVM(Classifier):
     basis_function_ : {"similarity", "-d²/2", "-d", "-√d"}
         The basis functions: the similarity itself (centred, for dissimilarities with `n_basis` or
         a published solver), or a function of a dissimilarity d. This is −½d², unless −d, and then
-        −√d, lowers the leave-one-out loss by two standard errors. The loss is computed on objects
+        −√d, lowers the leave-one-out loss by a standard error. The loss is computed on objects
         that are not landmarks, if there are at least five per landmark and at most 4,000 landmarks.
     prior_scale_ : float
         Scale of the sparsity prior on weights of columns with unit standard deviation. For two

@@ -13,21 +13,21 @@ from ..core.calibration import FOUND_BY_CHANCE, Chance
 from ..core.candidates import DIMENSIONS, CandidateSpace, KnownObjects, Points
 from ..core.evidence import VOTERS, Neighbours, apart_from, squared
 from ..core.shapes import Codes, Indices
-from ..data.dataset import Chunk, log_sizes
+from ..data.dataset import TIMES, Chunk, log_sizes
 from ..model.heads import Head
 from ..model.model import Comparisons, Model
 from .firstlook import HeldOut, Values
 
-FEWEST, MOST = 30, 150
-"""Minimum and maximum default number of candidates; in between, half the landmarks."""
+MOST = 150
+"""Maximum default number of candidates. It is half the number of landmarks, at least `VOTERS`."""
 
-FEWEST_RANDOM, MOST_RANDOM = 150, 300
-"""Minimum and maximum number of random objects that are compared with the known ones; in between, a
-third of the held-out objects. With fewer than 99 held-out objects there are none, because nothing
-can be called novel at 1 % either."""
+N_RANDOM = 200
+"""Number of random objects that are compared with the known ones. With fewer than 99 held-out
+objects there are none, because nothing can be called novel at 1 % either."""
 
-SHORTER, LONGER = 10.0, 2.0
-"""Random objects are shorter and longer than 98 % of the held-out ones by up to these factors."""
+LONGER = 2.0
+"""Random objects are longer than 98 % of the held-out ones by up to this factor, and shorter by up
+to `TIMES`, beyond which objects are foreign."""
 
 _RANDOM_SEED = 3
 
@@ -128,14 +128,14 @@ def compared_with_random(model: Model, run: Comparisons) -> Model:
     """Return the model with the scores of random objects, if objects differ in size.
 
     Their parts are drawn from the landmarks, and their sizes are evenly spaced on a logarithmic
-    scale. Costs m + n_candidates comparisons for each of up to 300 objects.
+    scale. Costs m + n_candidates comparisons for each of 200 objects.
     """
     reference = model.reference
     if reference is None or reference.log_sizes is None or reference.smallest > FOUND_BY_CHANCE:
         return model
     low, high = np.quantile(reference.log_sizes, [0.01, 0.99])
-    n = int(np.clip(len(reference.scores) // 3, FEWEST_RANDOM, MOST_RANDOM))
-    sizes = np.exp(np.linspace(max(low - np.log(SHORTER), 0.0), high + np.log(LONGER), n))
+    ends = max(low - np.log(TIMES), 0.0), high + np.log(LONGER)
+    sizes = np.exp(np.linspace(*ends, N_RANDOM))
     rng = np.random.default_rng(_RANDOM_SEED)
     objects = model.measure.random_objects(model.landmarks.objects, sizes, rng)
     if objects is None:

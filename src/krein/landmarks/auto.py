@@ -19,18 +19,12 @@ import numpy as np
 from numpy.random import Generator
 
 from ..compare import Pairs
-from ..core.calibration import Family, fit_temperature
+from ..core.calibration import SAMPLE_SIZE, Family, fit_temperature
 from ..core.gaussian import FisherFamily
 from ..core.shapes import Array, Codes, Indices
 from ..core.space import LandmarkSpace, unit_of
 from .base import Rule, Selection
 from .random import draw_order
-
-PRICE = 5e-5
-"""The amount, in nats, by which another landmark must lower the log-loss."""
-
-CURVE_OBJECTS = 5_000
-"""The curve is measured on at most this many objects."""
 
 FIRST, RATIO, FEWEST_POINTS = 16, np.sqrt(2), 4
 """Numbers of landmarks to try: from 16 or two per class, by factors of √2, at least four."""
@@ -82,7 +76,7 @@ class Auto(Rule):
 
     supervised = True
 
-    def __init__(self, price: float = PRICE, max_landmarks: int | None = None) -> None:
+    def __init__(self, price: float = 5e-5, max_landmarks: int | None = None) -> None:
         self.price = price
         self.max_landmarks = max_landmarks
 
@@ -96,7 +90,7 @@ class Auto(Rule):
         if self.max_landmarks is not None and self.max_landmarks < 1:
             raise ValueError(f"max_landmarks must be at least 1; got {self.max_landmarks}")
         order = draw_order(pairs, codes, rng)
-        some = order[:CURVE_OBJECTS]
+        some = order[:SAMPLE_SIZE]
         model: Family = family or FisherFamily(int(codes.max()) + 1)
         most = max(model.judged_landmarks(len(some)), 1)
         most = most if self.max_landmarks is None else min(self.max_landmarks, most)
@@ -111,7 +105,7 @@ class Auto(Rule):
                 break
         n = min(curve.worth(self.price), most)
         values = np.hstack([values, _columns(pairs, some, order[values.shape[1] : n])])[:, :n]
-        rest = _columns(pairs, order[CURVE_OBJECTS:], order[:n])
+        rest = _columns(pairs, order[SAMPLE_SIZE:], order[:n])
         known = np.empty((len(order), n))
         known[order] = np.concatenate([values, rest])
         place = np.argsort(order[:n])

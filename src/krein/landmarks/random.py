@@ -56,15 +56,11 @@ class Random(Rule):
 
 
 DENSE = 200
-"""Up to this many objects, every object is a landmark."""
+"""Up to this many objects, every object is a landmark. Up to this many landmarks, there are at
+least two per class; with hundreds of classes, a landmark tells about many of them."""
 
 PER_ROOT, SHARE, MOST = 2.0, 1 / 40, 500
 """Number of landmarks for more objects: 2 √N or N/40, whichever is larger, but at most 500."""
-
-
-FOR_CLASSES = 200
-"""Up to this number, there are at least two landmarks per class. With hundreds of classes, a
-landmark tells about many of them."""
 
 
 class Stratified(Rule):
@@ -151,7 +147,7 @@ def default_number(n_objects: int, n_classes: int) -> int:
     if n_objects <= DENSE:
         return n_objects
     wanted = int(np.ceil(max(PER_ROOT * np.sqrt(n_objects), SHARE * n_objects)))
-    return min(max(min(wanted, MOST), min(2 * n_classes, FOR_CLASSES)), n_objects)
+    return min(max(min(wanted, MOST), min(2 * n_classes, DENSE)), n_objects)
 
 
 def _mixed(keys: np.ndarray, seed: int) -> np.ndarray:

@@ -69,21 +69,19 @@ class Shares:
 BITS = 20
 """n-grams are hashed to 2²⁰ columns: among 100,000 of them, about one in ten shares its column."""
 
-KINDS = 4**6
-"""n-grams are so long that there are about this many: 3 letters of proteins, 6 of DNA."""
-
 SHORT = 50
 """Up to this mean length, strings have few n-grams of each length, and are divided into n-grams of
 at least one letter more."""
 
 LONGEST, FEW = 7, 6
-"""The longest n-grams; and the length from which letters are so few that every n-gram is common."""
+"""The longest n-grams; and the length from which letters are so few that every n-gram is common:
+that of n-grams of DNA, and n-grams of other letters are so long that there are about as many."""
 
 VOCABULARY = 100_000
 """Maximum number of n-grams that are kept: those of as many objects as necessary."""
 
 FOLDED = 1024
-"""Number of columns that n-grams are folded to in the search for similar objects."""
+"""About how many columns the search for similar objects uses."""
 
 PART = 2**18
 """Letters that are hashed together, so that memory does not grow with their number."""
@@ -336,7 +334,7 @@ def suitable_length(texts: Sequence[str]) -> int:
         return LONGEST
     share = counts / counts.sum()
     entropy = -float(share @ np.log(share))
-    length = round(np.log(KINDS) / entropy)
+    length = round(np.log(4**FEW) / entropy)
     if counts.sum() <= SHORT * len(some):
         letters = counts.sum() * len(texts) / len(some)
         length = max(length + 1, round(np.log(letters) / entropy))
@@ -449,9 +447,6 @@ over nine channels fit into 32 bits."""
 
 SCALED = 250
 """Features are standardised on about this many series."""
-
-SEARCHED = 1_000
-"""About how many of the features are used in the search for similar series."""
 
 STACK = 2**22
 """Numbers that are convolved together, so that memory does not grow with the number of series."""
@@ -594,8 +589,8 @@ class Convolutions:
         return found
 
     def folded(self, F: Array) -> Array:
-        """Return some of the features (n, SEARCHED), with about the same products as all."""
-        step = max(1, F.shape[1] // SEARCHED)
+        """Return some of the features (n, about FOLDED), with about the same products as all."""
+        step = max(1, F.shape[1] // FOLDED)
         found: Array = F[:, ::step] * np.sqrt(step)
         return found
 

@@ -33,6 +33,7 @@ from ..core.calibration import classes_of_pairs, pair_log_shares
 from ..core.candidates import Points
 from ..core.evidence import VOTERS, Neighbours
 from ..core.gaussian import QuadraticDiscriminant
+from ..core.moments import ROUNDING
 from ..core.pcvm.rows import BasisFunction, basis_values
 from ..core.shapes import (
     CODE,
@@ -492,9 +493,6 @@ def _starts(lengths: Indices) -> Indices:
     """Return where each of some stretches starts, if they follow each other."""
     return np.cumsum(lengths) - lengths
 
-
-ROUNDING = 1e-9
-"""A class of which no larger share is left has no objects left."""
 
 SMOOTHING = 1e-4
 """α: every class is taken to contain this many objects with the n-grams of all classes. On 16S

@@ -38,6 +38,7 @@ from functools import partial
 import numpy as np
 from scipy.linalg import LinAlgError, block_diag, cholesky, eigh, qr, solve_triangular
 
+from ..calibration import SAMPLE_SIZE
 from ..moments import weights_of
 from ..shapes import Array, Codes, Indices, Mask
 from .mode import GammaPrior, Link, PCVMFit, fit_pcvm, hessian, softmax, softmax_root
@@ -498,9 +499,6 @@ class _Coupled:
         return left, leverage
 
 
-LEFT_OUT_ROWS = 5_000
-"""About this many rows are scored; more if there are more than a thousand basis objects."""
-
 COUPLED_BYTES = 2**30
 """Up to this many bytes, 8 (2 n² + n m C), the coupling of the classes is computed per row."""
 
@@ -509,9 +507,12 @@ JOINT_WEIGHTS = 3_000
 
 
 def rows_to_ask(n_basis: int) -> int:
-    """Return the approximate number of rows to pass to `left_out_scores`."""
-    wanted = max(LEFT_OUT_ROWS, ROWS_PER_CANDIDATE * n_basis)
-    return wanted if wanted <= SCALE_ROWS else LEFT_OUT_ROWS
+    """Return the approximate number of rows to pass to `left_out_scores`.
+
+    They are more than `SAMPLE_SIZE` if there are more than a thousand basis objects.
+    """
+    wanted = max(SAMPLE_SIZE, ROWS_PER_CANDIDATE * n_basis)
+    return wanted if wanted <= SCALE_ROWS else SAMPLE_SIZE
 
 
 def left_out_scores(

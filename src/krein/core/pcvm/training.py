@@ -26,7 +26,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import log_ndtr
 
-from ..calibration import Scorer, log_proba_joint, normalised
+from ..calibration import (
+    HELD_OUT_OBJECTS,
+    N_FOLDS,
+    SAMPLE_SIZE,
+    Scorer,
+    log_proba_joint,
+    normalised,
+)
 from ..gaussian import FisherFamily, choose_power
 from ..moments import weights_of
 from ..shapes import Array, Codes, Indices
@@ -48,17 +55,11 @@ from .mode import GammaPrior, PCVMFit, Solver, fit_pcvm
 from .published import fit_published_models
 from .rows import BasisFunction, Rows, basis_values
 
-CHOICE_ROWS = 5_000
-"""The choice uses about this many objects; more with more than a thousand basis objects."""
-
 CHOICE_BYTES = 2**28
 """If the curvature, 8 C m² bytes, would exceed this size, nothing is chosen."""
 
 CHOICE_TOLERANCE = 1e-4
 """Tolerance per row of the fits that are compared, whose losses differ by more than this."""
-
-STANDARD_ERRORS = 2.0
-"""A smaller power must be better by this many standard errors."""
 
 POWERS: tuple[BasisFunction, ...] = ("-d²/2", "-d", "-√d")
 
@@ -93,7 +94,7 @@ def choose_function(
 
     Notes
     -----
-    Fits two or three joint models to about `CHOICE_ROWS` objects, or as many binary models per
+    Fits two or three joint models to about `SAMPLE_SIZE` objects, or as many binary models per
     class, each with a choice of the prior's scale; each fit solves C systems of size m. The
     difference in leave-one-out loss between −½d² and −d predicts the difference on new objects
     (`benchmarks/powers.py`): −0.023 predicted and −0.028 observed on words, −0.027 and −0.021 on
@@ -112,7 +113,7 @@ def choose_function(
     '-√d'
     """
     N, m = raw.shape
-    wanted = max(CHOICE_ROWS, ROWS_PER_CANDIDATE * m)
+    wanted = max(SAMPLE_SIZE, ROWS_PER_CANDIDATE * m)
     curvature = max(8 * size * m**2 for _, _, size in problems)
     if wanted > SCALE_ROWS or curvature > CHOICE_BYTES:
         return otherwise
@@ -136,7 +137,7 @@ def choose_function(
 
 
 def clearly_positive(gain: Array, weight: Array) -> bool:
-    """Whether the weighted mean is above 0 by `STANDARD_ERRORS`.
+    """Whether the weighted mean is above 0 by a standard error.
 
     The standard error is the jackknife's, so an object with most of the weight dominates it.
 
@@ -153,7 +154,7 @@ def clearly_positive(gain: Array, weight: Array) -> bool:
         return False
     mean = float(p @ gain)
     error = float(np.sqrt(np.sum(np.square(p * (gain - mean) / (1 - p)))))
-    return mean > STANDARD_ERRORS * error
+    return mean > error
 
 
 def leave_one_out_losses(
@@ -267,17 +268,8 @@ def prune_pcvm(
     return fit, path
 
 
-CHOICE_LANDMARKS = 500
-"""Number of landmarks that is sufficient for choosing a power."""
-
 LEARN_TOLERANCE = 1e-5
 """Tolerance per row of fits that only inform a choice and are then discarded."""
-
-FOLDED_OBJECTS, N_FOLDS = 2_500, 5
-"""Up to `FOLDED_OBJECTS` objects, left-out scores come from `N_FOLDS` folds."""
-
-ASKED_OBJECTS = 2_500
-"""With more objects, this many are scored when the number of landmarks is chosen."""
 
 
 @dataclass(frozen=True)
@@ -322,7 +314,7 @@ class PCVMFamily:
         otherwise = self.otherwise
         if 2 * len(landmarks) > len(raw.y):
             fisher = FisherFamily(self.n_classes)
-            power = choose_power(fisher, space, landmark_classes, CHOICE_LANDMARKS)
+            power = choose_power(fisher, space, landmark_classes)
             otherwise = POWERS[EXPONENTS.index(power)]
         problems = self.problems(landmark_classes)
         return choose_function(raw, landmarks, problems, otherwise=otherwise)
@@ -389,14 +381,14 @@ class PCVMFamily:
 
     def judged_landmarks(self, n_objects: int) -> int:
         """Return the number of landmarks up to which left-out scores of n objects are reliable."""
-        return n_objects // (2 if n_objects <= FOLDED_OBJECTS else ROWS_PER_CANDIDATE)
+        return n_objects // (2 if n_objects <= HELD_OUT_OBJECTS else ROWS_PER_CANDIDATE)
 
     def left_out(
         self, space: LandmarkSpace, values: Array, codes: Codes, landmarks: Indices
     ) -> tuple[Array, Indices, PCVMFamily]:
         """Return the left-out scores of some objects.
 
-        For few objects, they come from five folds, assigned in turn. For many objects, they come
+        For few objects, they come from ten folds, assigned in turn. For many objects, they come
         from a first-order approximation, which is too optimistic with fewer than five objects per
         landmark.
         Landmarks are not scored, because no new object has distance 0 to a landmark. The returned
@@ -410,8 +402,8 @@ class PCVMFamily:
         found = [quick_fit(features.recoded(recode, size), its) for recode, its, size in problems]
         family = replace(self, otherwise=function if function in POWERS else self.otherwise)
         others = np.setdiff1d(np.arange(len(codes)), landmarks)
-        if len(codes) > FOLDED_OBJECTS:
-            asked = others[-ASKED_OBJECTS:]
+        if len(codes) > HELD_OUT_OBJECTS:
+            asked = others[-HELD_OUT_OBJECTS:]
             Z = left_out_scores(features, problems, [fit for _, fit in found], asked)
             return both_scores(Z), asked, family
         held_out, scores = [np.empty(0, dtype=np.intp)], [np.empty((0, self.n_classes))]
