@@ -68,7 +68,7 @@ KINDS = {
         "MOST_SORTED IMAGE_NUMBERS",
     },
     "guard": {
-        "core.calibration": "_FAR _NEWTON_STEPS ROUNDING SMALL ALL",
+        "core.calibration": "_FAR _NEWTON_STEPS ROUNDING SHARED",
         "core.cascade": "REST",
         "core.covariance": "_DIAGONAL _LEAST",
         "core.evidence": "FAR",
