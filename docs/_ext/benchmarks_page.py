@@ -285,8 +285,8 @@ per prediction is that of the set where it is largest. The sets are peptides, di
 protein families, a checkerboard, and waves and islands, which were not used to choose any constant;
 each has up to 600 objects to fit and 400 new ones. Constants that change none of them are tried on
 further cases: many classes, labels with ranks, hits, groups, few and many objects, DNA, foreign
-objects, series with channels, and the other estimators. The few that change nothing there either matter for
-rarer data, as their description says. To repeat it all, run `make bench BENCH=sensitivity`.
+objects, series with channels, and the other estimators. Those that change nothing there matter only
+for rarer data, as their description says. To repeat it all, run `make bench BENCH=sensitivity`.
 """
 
 
