@@ -521,6 +521,19 @@ def foreign() -> Outcome:
     return classified(measure, X, np.append(y[:300], np.repeat(y[0], len(strange))), len(strange))
 
 
+def rare_class() -> Outcome:
+    measure, X, y = SETS["islands"]()
+    keep = np.flatnonzero((y == 0) | ((y == 1) & (np.arange(len(y)) % 12 == 0)))
+    return classified(measure, X[keep], y[keep], 100)
+
+
+def equal_classes() -> Outcome:
+    X, y = texts(220, 3, "abcdefgh", 10)
+    rows = np.concatenate([np.flatnonzero(y == c)[:40] for c in range(3)])
+    rows = np.append(rows, np.setdiff1d(np.arange(220), rows))
+    return classified("levenshtein", [X[i] for i in rows], y[rows], 100)
+
+
 def channels() -> Outcome:
     measure, X, y = waves(12)
     return classified(measure, X[:400], y[:400], 200)
@@ -548,6 +561,8 @@ CASES: dict[str, Callable[[], Outcome]] = {
     "hits": hits,
     "groups": groups,
     "few objects": few_objects,
+    "equal classes": equal_classes,
+    "a rare class": rare_class,
     "ranks": ranks,
     "DNA": dna,
     "nearest n-grams": partial(dna, MOST_WORK=0.0),
