@@ -136,6 +136,8 @@ def test_an_extreme_object_does_not_affect_the_others(measure, tmp_path):
     first, second = found["predictions"]
     assert first["status"] == "unreadable"
     assert first["label"] is None
+    for name in ("probabilities", "runner_up_probability", "probability"):
+        assert second.pop(name) == pytest.approx(alone.pop(name), rel=1e-12)
     assert second == alone
 
 

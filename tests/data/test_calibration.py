@@ -19,7 +19,7 @@ GIVEN = np.arange(3, N, 37)
 MODELS = {
     "IKFD": IKFD("levenshtein", landmarks=GIVEN),
     "IKFD ovr": IKFD("levenshtein", landmarks=GIVEN, multiclass="ovr"),
-    "IKFD by rule": IKFD("levenshtein", random_state=0),
+    "IKFD by rule": IKFD("levenshtein", landmarks="stratified", random_state=0),
     "IKQD": IKQD("levenshtein", landmarks=GIVEN),
     "PCVM": PCVM("levenshtein", landmarks=GIVEN),
     "PCVM ovr": PCVM("levenshtein", landmarks=GIVEN, multiclass="ovr"),

@@ -263,7 +263,8 @@ def test_explanations_start_from_the_mean_of_held_out_objects(kind, landmarks):
     chosen = clf.landmarks_
     held_out = values if len(chosen) == len(X) else np.delete(values, chosen, axis=0)
     power = 2 if kind == "dissimilarity" else 1
-    mean = (held_out[:, chosen] ** power).mean(axis=0) ** (1 / power)
+    weights = clf.model_.reference.weights  # that give them the class shares of all objects
+    mean = np.average(held_out[:, chosen] ** power, axis=0, weights=weights) ** (1 / power)
     np.testing.assert_allclose(clf.model_.baseline, mean, rtol=1e-12)
 
 
