@@ -403,6 +403,8 @@ def attack(tree: dict[str, Any], new: Any) -> str:
     except MemoryError:
         return "memory"
     except Exception as error:
+        if str(error).startswith("The feature names should match"):
+            return "refused"  # scikit-learn: the columns are not those of the fit
         return f"loaded, but {type(error).__name__}: {' '.join(str(error).split())[:120]}"
     return "answers" if wrong is None else f"loaded, but {wrong}"
 

@@ -57,6 +57,26 @@ def test_copies_are_compared_once(genes, run, tmp_path, monkeypatch):
         assert row == once[k % len(new)] | {"name": copies[k][0]}
 
 
+def test_answers_kept_for_copies_take_a_bounded_amount_of_memory(genes, run, tmp_path, monkeypatch):
+    """The sequences themselves count, and forgetting an answer does not change the next one."""
+    model, new = genes
+    write_fasta(tmp_path / "new.fasta", new + new)
+    usual = run("predict", model, tmp_path / "new.fasta")[1]
+    limit, kept = 1_000, []
+    monkeypatch.setattr("krein.cli.predictor.ANSWER_BYTES", limit)
+    keep = Predictor._keep
+
+    def watched(self, answers):
+        keep(self, answers)
+        size = self._nothing.dtype.itemsize
+        kept.append(len(self._kept))
+        assert sum(len(one) + size for one in self._kept) == self._kept_bytes <= limit
+
+    monkeypatch.setattr(Predictor, "_keep", watched)
+    assert run("predict", model, tmp_path / "new.fasta")[1] == usual
+    assert 0 < kept[-1] < len(new)
+
+
 def test_each_unreadable_copy_names_its_own_line(genes, run, tmp_path):
     model, new = genes
     odd = [("a", "-", "-.-"), ("b", "-", new[0][2]), ("c", "-", "-.-")]

@@ -9,6 +9,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 
 import click
@@ -131,6 +132,7 @@ class Predictor:
         self.foreign: dict[str, tuple[list[str], int]] = {}  # some names and the number, by reason
         self.strands = self._strand_detector()
         self._kept: OrderedDict[str, Any] = OrderedDict()  # answers, for copies
+        self._kept_bytes, self._lock = 0, Lock()
         P = ("probabilities", np.float64, (len(self.labels),))
         numbers, others = ("novelty", "doubt"), ("status", "set", "why")
         more: list[Any] = [
@@ -541,16 +543,18 @@ class Predictor:
             yield from self._predictions(objects, chunk, places, until)
             return
         first: dict[str, int] = {}  # contents, and their first place among these
+        known: dict[str, Any] = {}  # other requests may forget answers meanwhile
         for k, one in enumerate(objects):
-            if one not in self._kept:
+            answer = self._kept.get(one)
+            if answer is None:
                 first.setdefault(one, k)
+            else:
+                known[one] = answer
         new = list(first.values())
         some = [objects[k] for k in new]
         found = dict(self._predictions(some, chunk, [places[k] for k in new], until))
         for i, one in zip(places, objects, strict=True):
-            answer = self._kept.get(one)
-            if answer is None:
-                answer = found[places[first[one]]]
+            answer = known[one] if one in known else found[places[first[one]]]
             if isinstance(answer, str) and places[first[one]] != i:  # the reason names the place
                 (answer,) = (why for _, why in self._predictions([one], chunk, [i], until))
             yield i, answer
@@ -560,12 +564,15 @@ class Predictor:
         """Keep answers for copies that may follow, as many as fit; the oldest are forgotten."""
         if self.details.evidence is not None:  # explanations are large
             return
-        size = 1 + self._nothing.dtype["probabilities"].itemsize
-        for one, answer in answers:
-            if not isinstance(answer, str):
-                self._kept[one] = answer
-        while len(self._kept) * size > ANSWER_BYTES:
-            self._kept.popitem(last=False)
+        row = self._nothing.dtype.itemsize
+        with self._lock:
+            for one, answer in answers:
+                if not isinstance(answer, str) and one not in self._kept:
+                    self._kept[one] = answer.copy()  # not the array that it is a row of
+                    self._kept_bytes += len(one) + row
+            while self._kept_bytes > ANSWER_BYTES:
+                one, _ = self._kept.popitem(last=False)
+                self._kept_bytes -= len(one) + row
 
     def _predictions(
         self, objects: Any, chunk: NamedObjects, places: list[int], until: float | None

@@ -425,8 +425,8 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
             Between 0 and 1.
         by_class : bool, default=True
             Reach the coverage within each class that has at least 30 held-out objects, and jointly
-            over the smaller classes, if they have at least 10. Otherwise reach it over all objects, with smaller sets, which
-            may hardly ever contain the label of a rare class.
+            over the smaller classes, if they have at least 9. Otherwise reach it over all objects,
+            with smaller sets, which may hardly ever contain the label of a rare class.
 
         Examples
         --------
