@@ -2,7 +2,7 @@
 
 Class moments are the result of one pass: counts, sums and products per class. Moments of chunks
 merge by addition, across threads and machines, and their size does not depend on the number of
-objects. They contain everything that iKFD, iKQD, the Nyström eigendecomposition and SMSS need.
+objects. They contain everything that IKFD, IKQD, the Nyström eigendecomposition and SMSS need.
 
 Floating-point sums depend on their order. `OrderedSum` adds in the order of a tree with `FAN`
 branches over the terms 0, 1, 2, …, where each node is the sum of its branches from left to right. A

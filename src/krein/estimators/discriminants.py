@@ -143,7 +143,8 @@ def _fit(
         The objects to compare; for a precomputed measure, the values, which may also be N×m
         with `landmarks` set to the m rows that the columns stand for. Objects need not be in
         memory: X may be the path of a file, a source from `krein.io` (with its labels), a
-        memory map, or a Dask collection. Landmarks are chosen among at most about 20,000 objects.
+        memory map, or a Dask collection. Landmarks are chosen among all objects, or among about
+        20,000 of them and at least 200 per class.
     y : array of N labels, or None if X contains them
     sample_weight : array of N numbers, optional
         Number of objects that each one counts for. Landmarks are chosen among objects of

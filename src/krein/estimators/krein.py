@@ -238,8 +238,8 @@ class KreinClassifier(Classifier):
         X : sequence of N objects, or an N×N matrix of values
             The objects to compare; for a precomputed measure, the values. Objects need not be in
             memory: X may be the path of a file, a source from `krein.io` (with its labels), a
-            memory map, or a Dask collection. Landmarks are chosen among at most about 20,000
-            objects.
+            memory map, or a Dask collection. Landmarks are chosen among all objects, or among
+            about 20,000 of them and at least 200 per class.
         y : array of N labels, or None if X contains them
         sample_weight : array of N numbers, optional
             How many objects each one counts for; objects of weight 0 are ignored.

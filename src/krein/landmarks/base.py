@@ -26,7 +26,7 @@ from ..wording import parameter
 class Selection:
     """The landmarks that a rule chose, and what else it found."""
 
-    indices: Indices  # ascending, without repetition
+    indices: Indices  # without repetition; ascending, unless they were given
     details: dict[str, Any] = field(default_factory=dict)
     values: Array | None = None  # (N, m) of all objects to the landmarks, if known
     family: Family | None = None  # that the rule has fitted, with the settings it chose

@@ -129,7 +129,7 @@ def page_content(
 ) -> dict[str, Any]:
     """Return everything that the template fills in.
 
-    Only this function and `_known_objects` know what a fitted model consists of.
+    This function, `_known_objects` and `_verdicts` know what a fitted model consists of.
     """
     model: Model = getattr(classifier, "model_", classifier)
     measure, classes = model.measure, model.classes
