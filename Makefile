@@ -64,7 +64,8 @@ types: $(STAMP)
 imports: $(STAMP)
 	$(BIN)/lint-imports
 
-ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+# the tests start Python hundreds of times: keep its compiled modules, even if the shell says otherwise
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 PYTEST = $(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal
 
 check-tests: $(STAMP)

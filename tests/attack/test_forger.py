@@ -27,7 +27,8 @@ def fields(kind):
     return list(found.values())
 
 
-@pytest.mark.parametrize("first", [0, pytest.param(EVERY // 2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [0, EVERY // 2])
 @pytest.mark.parametrize("kind", forger.KINDS)
 def test_forged_models_are_refused_or_give_valid_answers(kind, first):
     cases = [
