@@ -63,7 +63,7 @@ class Case:
     sizes: Sequence[int] = (150, 600)
     features: Any = "auto"
     params: dict[str, Any] | None = None
-    new: int = NEW
+    splits: int = SPLITS
     rare: int | None = None  # a class whose coverage is measured separately
     stored: bool = False  # whether it needs KREIN_DATA
 
@@ -79,8 +79,9 @@ def run() -> list[dict]:
     return rows
 
 
-def measured(name: str, case: Case, size: int, splits: int = SPLITS) -> dict:
+def measured(name: str, case: Case, size: int) -> dict:
     """Return one row: every promise on a data set of this size."""
+    splits = case.splits
     found = [one_split(case, size, seed) for seed in range(splits)]
     if any(one.verdict in ("no", "unsure") for one in summaries(found).values()):
         # of so many figures, some miss their bounds by chance
@@ -179,7 +180,7 @@ class Split(NamedTuple):
 
 def one_split(case: Case, size: int, seed: int) -> Split:
     """Fit to some objects, and return every promise on the others."""
-    X, y, groups = case.draw(np.random.default_rng(seed), size, case.new)
+    X, y, groups = case.draw(np.random.default_rng(seed), size, NEW)
     clf = KreinClassifier(
         case.measure, measure_params=case.params, features=case.features, n_jobs=1, verbose=0
     )
@@ -492,6 +493,6 @@ CASES = {
         stored=True,
     ),
     "chromosomes": Case(of_pool(datasets.load_chromosomes), "numeric-edit", (600,), stored=True),
-    "sonatas": Case(of_pool(datasets.load_sonatas), "compression", (150,), new=100, stored=True),
+    "sonatas": Case(of_pool(datasets.load_sonatas), "compression", (150,), splits=5, stored=True),
     "protein": Case(of_matrix(datasets.load_protein), "precomputed", (150,), stored=True),
 }
