@@ -25,7 +25,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_non_negative, column_or_1d, validate_data
 
 from ..compare.pairs import Counter, Pairs, limit_blas_threads, try_symmetry
-from ..core.calibration import N_FOLDS, Family, Priors, Reference, novelty_scores
+from ..core.calibration import N_FOLDS, Family, Priors
+from ..core.conformal import Reference, novelty_scores
 from ..core.evidence import apart_from, nearest_landmarks
 from ..core.moments import ROUNDING, ClassMoments, weights_of
 from ..core.shapes import COUNT, Array, Codes, Indices, Mask, Within

@@ -15,9 +15,10 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from ..compare.pairs import block_rows, progress
-from ..core.calibration import Priors, Reference, novelty_scores
+from ..core.calibration import Priors
 from ..core.candidates import Points, no_points
 from ..core.cascade import Cascade, Worth, head_worth, look_worth
+from ..core.conformal import Reference, novelty_scores
 from ..core.evidence import VOTERS, Evidence, Neighbours, apart_from, nearest_landmarks
 from ..core.gaussian import FisherFamily
 from ..core.moments import weights_of
