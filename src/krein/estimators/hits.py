@@ -25,7 +25,7 @@ from ..measures import Measure
 from ..measures.precomputed import GraphRows, PrecomputedColumns
 from ..model.heads import LinearHead
 from ..model.model import Landmarks, Model, SecondLook
-from .fitting import scaled, shares_of_groups
+from .heldout import scaled, shares_of_groups
 
 HELD_OUT_OBJECTS = 10_000
 """Maximum number of objects that are held out."""

@@ -17,7 +17,7 @@ from ..core.shapes import Codes, Indices
 from ..data.dataset import TIMES, Chunk, log_sizes
 from ..model.heads import Head
 from ..model.model import Comparisons, Model
-from .firstlook import HeldOut, Values
+from .heldout import HeldOut, Values
 
 MOST = 150
 """Maximum default number of candidates. It is half the number of landmarks, at least `VOTERS`."""
