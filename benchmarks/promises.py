@@ -22,8 +22,8 @@ import numpy as np
 from scipy.special import expit, stdtrit
 
 from krein import KreinClassifier, datasets
-from krein.core.calibration import benjamini_hochberg, log_odds
 from krein.core.cascade import Cascade, losses_of
+from krein.core.conformal import benjamini_hochberg, log_odds
 from krein.evaluation.heldout import reliability
 from krein.model.model import Answer, Model
 

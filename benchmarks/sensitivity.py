@@ -40,9 +40,10 @@ PLACES = ("core", "estimators", "landmarks", "model", "data/dataset.py", "measur
 
 KINDS = {
     "cost": {
-        "core.calibration": "SAMPLE_SIZE HELD_OUT_OBJECTS BLOCK",
+        "core.calibration": "SAMPLE_SIZE HELD_OUT_OBJECTS",
         "core.candidates": "SHORTLIST TILE_BYTES",
         "core.cascade": "MANY CROSS_FITTED",
+        "core.conformal": "BLOCK",
         "core.gaussian": "CHOICE_LANDMARKS",
         "core.hits": "MOST",
         "core.moments": "FAN",
@@ -68,8 +69,10 @@ KINDS = {
         "MOST_SORTED IMAGE_NUMBERS",
     },
     "guard": {
-        "core.calibration": "_FAR _NEWTON_STEPS ROUNDING SHARED",
+        "core.calibration": "_FAR _NEWTON_STEPS",
         "core.cascade": "REST",
+        "core.chance": "ROUNDING",
+        "core.conformal": "SHARED",
         "core.covariance": "_DIAGONAL _LEAST",
         "core.evidence": "FAR",
         "core.meb": "_ROUNDING _IDENTICAL",
@@ -81,8 +84,8 @@ KINDS = {
         "core.pcvm.training": "OPTIMAL",
         "core.ranks": "MOST_ODDS LEAST",
         "core.space": "RANK_TOLERANCE GROWTH SAFE _LEAST _LEVEL",
-        "estimators.firstlook": "_SEED",
-        "estimators.fitting": "MOST_OBJECTS _SEED",
+        "estimators.fitting": "MOST_OBJECTS",
+        "estimators.heldout": "_SEED",
         "estimators.hits": "_SEED",
         "estimators.krein": "FEW_HELD_OUT",
         "estimators.lookzero": "_SEED LEAST UNSEEN JITTER",

@@ -22,7 +22,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .core.calibration import status_of
+from .core.conformal import status_of
 from .core.shapes import Array
 
 

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 from scipy.stats import false_discovery_control
 
-from krein.core.calibration import LABEL_GROUP as GROUP_OBJECTS
-from krein.core.calibration import (
-    PEERS,
-    Chance,
+from krein.core.chance import PEERS, Chance
+from krein.core.conformal import LABEL_GROUP as GROUP_OBJECTS
+from krein.core.conformal import (
     Reference,
     benjamini_hochberg,
     conformal_p,

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from krein import IKFD, IKQD, PCVM
 from krein.core.calibration import SAMPLE_SIZE
 from krein.core.gaussian import landmark_places, left_out_objects
-from krein.estimators.fitting import CalibrationSample, dealt_folds
+from krein.estimators.heldout import CalibrationSample, dealt_folds
 
 from .conftest import equal_models, make_words
 

@@ -12,8 +12,9 @@ from krein.core.evidence import VOTERS
 from krein.core.gaussian import FisherFamily, QuadraticFamily
 from krein.core.pcvm.rows import Rows
 from krein.core.space import LandmarkSpace
-from krein.estimators.firstlook import HeldOut, Values, downdated_scores, with_class_sizes
-from krein.estimators.fitting import LandmarkChoice, dealt_folds
+from krein.estimators.firstlook import downdated_scores, with_class_sizes
+from krein.estimators.fitting import LandmarkChoice
+from krein.estimators.heldout import HeldOut, Values, dealt_folds
 from krein.io import open_source
 from krein.landmarks import Selection, Stratified
 from krein.landmarks.random import default_number
@@ -316,7 +317,7 @@ def test_which_objects_are_held_out(monkeypatch):
     np.testing.assert_array_equal(few.values, values[expected])
     np.testing.assert_array_equal(few.codes, codes[expected])
     assert not few.refits
-    monkeypatch.setattr("krein.estimators.firstlook.HELD_OUT_OBJECTS", 400)
+    monkeypatch.setattr("krein.estimators.heldout.HELD_OUT_OBJECTS", 400)
     many, _ = HeldOut.drawn(kept, landmarks)
     assert abs(len(many.indices) - 400) < 5 * np.sqrt(400)
     assert set(many.indices) < set(expected)
@@ -337,7 +338,7 @@ def test_with_groups_all_objects_are_held_out_or_a_sample_of_every_class(monkeyp
     assert everyone.refits
     per_group = np.bincount(groups[everyone.indices], weights=everyone.score_weights)
     np.testing.assert_allclose(per_group[per_group > 0], 1.0)
-    monkeypatch.setattr("krein.estimators.firstlook.SAMPLE_SIZE", 400)
+    monkeypatch.setattr("krein.estimators.heldout.SAMPLE_SIZE", 400)
     some, _ = HeldOut.drawn(kept, np.arange(1, 2000, 100))
     assert abs(len(some.indices) - 400) < 5 * np.sqrt(400)
     assert (some.codes == 2).sum() == 9  # all that count
@@ -346,7 +347,7 @@ def test_with_groups_all_objects_are_held_out_or_a_sample_of_every_class(monkeyp
 @pytest.mark.parametrize("grouped", [False, True])
 def test_held_out_objects_have_the_class_shares_of_all_objects(grouped, monkeypatch):
     """Half of the small classes are landmarks, and a sample contains all of a small class."""
-    monkeypatch.setattr("krein.estimators.firstlook.SAMPLE_SIZE", 300)
+    monkeypatch.setattr("krein.estimators.heldout.SAMPLE_SIZE", 300)
     sizes = np.array([900, 60, 20, 4, 1])
     codes = np.repeat(np.arange(5), sizes)
     values = np.random.default_rng(0).normal(size=(len(codes), 20))

@@ -23,7 +23,7 @@ from krein import KreinClassifier
 from krein.core.cascade import pooled
 from krein.datasets import make_protein_families
 from krein.estimators import lookzero
-from krein.estimators.fitting import equal_on_purpose
+from krein.estimators.heldout import equal_on_purpose
 from krein.measures import available, get_measure
 from krein.measures.registry import measure_class
 from krein.measures.series import _Elastic
@@ -649,7 +649,7 @@ def test_objects_that_the_head_did_not_learn_from_have_the_same_points(species, 
     whole = KreinClassifier("levenshtein", n_landmarks=20).fit(X, y % 4).model_.second_look.known
     monkeypatch.setattr("krein.estimators.lookzero.FEATURE_OBJECTS", 300)
     monkeypatch.setattr("krein.estimators.lookzero.AT_ONCE", 7)
-    monkeypatch.setattr("krein.estimators.firstlook.HELD_OUT_OBJECTS", 100)
+    monkeypatch.setattr("krein.estimators.heldout.HELD_OUT_OBJECTS", 100)
     clf = KreinClassifier("levenshtein", n_landmarks=20).fit(X, y % 4)
     known = clf.model_.second_look.known
     assert len(known.points) == len(whole.points)

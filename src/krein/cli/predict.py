@@ -18,7 +18,7 @@ from typing import IO, Any
 import click
 import numpy as np
 
-from ..core.calibration import benjamini_hochberg
+from ..core.conformal import benjamini_hochberg
 from ..core.ranks import PREFIX, find_separator, rank_code, rank_path
 from ..io import DataError, NamedObjects, Source
 from ..io.airr import NO_CELL, ReceptorTable

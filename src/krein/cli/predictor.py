@@ -16,7 +16,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.calibration import FOUND_BY_CHANCE
+from ..core.conformal import FOUND_BY_CHANCE
 from ..core.ranks import Rank, RankAnswers, rank_names, rank_path
 from ..core.shapes import Array, Indices
 from ..data.dataset import NAMED, describe_foreign

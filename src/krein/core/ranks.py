@@ -32,8 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from .calibration import conformal_p, log_odds
 from .cascade import fit_pool, fit_terms, pooled
+from .conformal import conformal_p, log_odds
 from .evidence import Evidence, Neighbours
 from .moments import ROUNDING
 from .shapes import NON_NEGATIVE, Array, Codes, Indices, Mask, Within

@@ -38,14 +38,16 @@ from ..model.heads import LinearHead, LinkName, QuadraticHead
 from ..model.model import Comparisons, Model
 from ..model.schema import LOCAL
 from .fitting import (
-    CalibrationSample,
     Centre,
     Classifier,
     LandmarkChoice,
     all_or_nothing,
     check_multiclass,
-    cross_fit,
     mean_values,
+)
+from .heldout import (
+    CalibrationSample,
+    cross_fit,
     own_landmarks,
     reference_of,
     scaled,

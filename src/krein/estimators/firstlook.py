@@ -1,48 +1,35 @@
-"""The first look: values of all objects to the landmarks, heads fitted to them, held-out scores.
+"""The first look: heads fitted to the values of all objects to the landmarks, and held-out scores.
 
-IKFD, IKQD and PCVM are fitted to the same values. Held-out objects are treated as new ones: their
-scores come from models without them, without their copies and without the rest of their group.
+IKFD, IKQD and PCVM are fitted to the same values. The temperatures of the heads, and how strong
+class sizes are in IKFD, are those that fit the scores of the held-out objects best.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import log_softmax
 
 from ..core.calibration import (
-    HELD_OUT_OBJECTS,
-    N_FOLDS,
-    SAMPLE_SIZE,
     Family,
     Priors,
     fit_temperature,
 )
 from ..core.cascade import among_most_probable, fit_pool
 from ..core.gaussian import FisherFamily, GaussianFamily, QuadraticFamily, left_out_objects
-from ..core.moments import ROUNDING, ClassMoments, weights_of
+from ..core.moments import ClassMoments
 from ..core.pcvm.left_out import left_out_scores
-from ..core.pcvm.rows import BasisFunction, Rows
+from ..core.pcvm.rows import BasisFunction
 from ..core.pcvm.training import POWERS as PCVM_POWERS
 from ..core.pcvm.training import PCVMFamily, both_scores, fit_landmarks
-from ..core.ranks import Relatives
-from ..core.shapes import Array, Codes, Indices, Mask
+from ..core.shapes import Array, Codes
 from ..core.space import POWERS
-from ..data.dataset import uniform_keys
 from ..model.heads import Head, LinearHead, LinkName
 from .discriminants import fisher_head, quadratic_head
-from .fitting import (
-    LandmarkChoice,
-    dealt_folds,
-    own_landmarks,
-    refitted_scores,
-    scaled,
-    shares_of_groups,
-)
+from .fitting import LandmarkChoice
+from .heldout import HeldOut, Values, refitted_scores, totals_of, with_copies
 
 CLASS_OBJECTS = 10
 """IKQD is left out of the pool if most objects are in smaller classes: a covariance of few objects
@@ -69,160 +56,6 @@ CALIBRATION_SCORES = 2_000_000
 
 BASIS_FUNCTIONS = dict(zip(POWERS, PCVM_POWERS, strict=True))
 """PCVM's basis function for each power of a dissimilarity."""
-
-_SEED = 0
-
-
-@dataclass(frozen=True)
-class Values:
-    """Values of all objects to the landmarks, their moments per class, and their groups."""
-
-    rows: Rows  # the values, with classes and weights
-    moments: ClassMoments
-    class_weights: Array | None  # (C,): costs of errors, as weights of objects
-    groups: Indices  # (N,): the first object of each object's group; copies are in one group
-    copies: Indices  # (N,): the first object with the same contents
-    keys: Indices  # (N,): numbers that depend on the contents, as a random order
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.moments.weights)
-
-    @property
-    def related(self) -> bool:
-        """Whether groups contain objects that are not copies."""
-        return bool((self.groups != self.copies).any())
-
-    def numbers(self, rows: Indices | slice = slice(None)) -> Array:
-        """Return how many objects each one counts for, without the costs of errors."""
-        raw = self.rows
-        w = weights_of(raw.weight, raw.shape[0])[rows]
-        return w if self.class_weights is None else w / self.class_weights[raw.y[rows]]
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Training objects that are held out, i.e. treated as new ones."""
-
-    indices: Indices  # among all objects, ascending
-    values: Array  # (n, m)
-    codes: Codes  # (n,)
-    weights: Array | None  # with the costs of errors
-    numbers: Array  # (n,): how many objects each one counts for
-    own: Mask  # (n, m): which landmarks are in the object's group, or the object itself
-    groups: Indices  # (n,)
-    shares: Array | None  # (n,): of each object in its group; None for 1 each
-    folds: Codes  # (n,): groups are held out together; −1 is never held out
-    refits: bool  # whether models are refitted without each fold; else, scores have a closed form
-
-    @classmethod
-    def drawn(cls, kept: Values, landmarks: Indices) -> tuple[HeldOut, HeldOut]:
-        """Draw the held-out objects; also return those drawn that are alone in their class.
-
-        They are neither landmarks nor copies of one, because a landmark is compared with itself,
-        which no new object is. If most objects are, or if groups contain more than copies, models
-        are refitted without the objects and landmarks of each fold. Objects of weight 0 are
-        excluded. Large data sets are sampled, in whole groups of copies.
-        """
-        raw, groups = kept.rows, kept.groups
-        N = raw.shape[0]
-        fair = np.ones(N, dtype=bool) if raw.weight is None else raw.weight > 0
-        free = fair & ~np.isin(groups, groups[landmarks])
-        refits = kept.related or 2 * len(np.unique(groups[free])) < len(np.unique(groups[fair]))
-        if kept.related and fair.sum() > SAMPLE_SIZE:
-            sizes = np.bincount(raw.y[fair], minlength=kept.n_classes)
-            share = np.maximum(SAMPLE_SIZE / fair.sum(), N_FOLDS / np.maximum(sizes, 1))
-            fair &= uniform_keys(_SEED, kept.keys) < share[raw.y]
-        elif not refits:
-            n = len(np.unique(groups[free]))
-            share = HELD_OUT_OBJECTS / n if n > HELD_OUT_OBJECTS else 1.0
-            fair = free & (uniform_keys(_SEED, kept.keys) < share)
-        indices = np.flatnonzero(fair)
-        values, codes, of = raw.features(indices), raw.y[indices], groups[indices]
-        weights = None if raw.weight is None else raw.weight[indices]
-        n_folds = N_FOLDS
-        if not refits:  # a fold holds out at most a tenth of all objects
-            n_folds = int(np.clip(np.ceil(N_FOLDS * len(indices) / N), 2, N_FOLDS))
-        everyone = totals_of(raw.y, weights_of(raw.weight, N), kept.n_classes)
-        totals = None if refits else everyone
-        folds = dealt_folds(values, codes, weights, totals, of, n_folds, keys=kept.keys[indices])
-        own, numbers = own_landmarks(groups, indices, landmarks), kept.numbers(indices)
-        shares = in_proportion(shares_of_groups(of, numbers), numbers, folds >= 0, codes, kept)
-        found = cls(indices, values, codes, weights, numbers, own, of, shares, folds, refits)
-        if kept.related and not (folds >= 0).any():
-            warnings.warn(
-                "every class is in a single group, so no group can be held out, and probabilities "
-                "may be too certain: use smaller groups",
-                UserWarning,
-                stacklevel=2,
-            )
-        if refits:
-            return found, found.at(np.zeros(len(indices), dtype=bool))
-        pairs = of * kept.n_classes + codes
-        _, place = np.unique(pairs, return_inverse=True)
-        left = everyone[codes] - totals_of(place, weights_of(weights, len(codes)))[place]
-        return found.at(found.scored), found.at(left <= ROUNDING * everyone[codes])
-
-    def joined(self, other: HeldOut) -> HeldOut:
-        """Return these objects and others."""
-        parts: dict[str, Any] = {}
-        for name in (field.name for field in fields(self)):
-            mine, its = getattr(self, name), getattr(other, name)
-            parts[name] = np.concatenate([mine, its]) if isinstance(mine, np.ndarray) else mine
-        return HeldOut(**parts)
-
-    def relatives(self, kept: Values) -> Relatives:
-        """Return the objects that are held out with each of these, and these themselves."""
-        order = np.argsort(kept.groups, kind="stable")
-        ends = [
-            np.searchsorted(kept.groups, self.groups, side, order) for side in ("left", "right")
-        ]
-        lengths = ends[1] - ends[0]
-        rows = np.repeat(np.arange(len(lengths)), lengths)
-        offset = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        members = order[ends[0][rows] + offset]
-        return Relatives(rows, kept.rows.y[members].astype(np.intp), kept.numbers(members))
-
-    @property
-    def scored(self) -> Mask:
-        """Which objects have held-out scores: all if none can be held out."""
-        found: Mask = self.folds >= 0
-        return found if found.any() else np.ones(len(found), dtype=bool)
-
-    @property
-    def score_weights(self) -> Array | None:
-        """The weights of held-out scores, of which each group has as many as one object."""
-        return scaled(self.weights, self.shares)
-
-    @property
-    def number(self) -> float:
-        """The number of groups: related objects are no more informative than a single one."""
-        return float(len(np.unique(self.groups)))
-
-    def refitted(self, family: Family, choice: LandmarkChoice) -> Array:
-        """Return the scores of each fold from a model without its objects and its landmarks.
-
-        Costs of errors are weights for PCVM; for Gaussian classes, they are in the priors.
-        """
-        w = self.numbers if isinstance(family, GaussianFamily) else self.weights
-        return refitted_scores(family, choice, self.values, self.codes, w, self.folds, self.own)
-
-    def at(self, rows: Mask) -> HeldOut:
-        """Return some of the objects."""
-        return HeldOut(
-            self.indices[rows],
-            self.values[rows],
-            self.codes[rows],
-            None if self.weights is None else self.weights[rows],
-            self.numbers[rows],
-            self.own[rows],
-            self.groups[rows],
-            None if self.shares is None else self.shares[rows],
-            self.folds[rows],
-            self.refits,
-        )
-
 
 # -- heads -----------------------------------------------------------------------------------------
 
@@ -324,45 +157,6 @@ def without_own_class(log_proba: Array, codes: Codes) -> Array:
     found[rows, codes] = np.where(np.isfinite(worst), worst, 0.0)
     scaled_to_one: Array = log_softmax(found, axis=1)
     return scaled_to_one
-
-
-def in_proportion(
-    shares: Array | None, numbers: Array, scored: Mask, codes: Codes, kept: Values
-) -> Array | None:
-    """Return the shares (n,) that give those `scored` the classes in proportion to all objects.
-
-    Landmarks are not held out, and a larger part of small classes are landmarks. Without this, new
-    objects would be in small classes, which are recognised worst, more often than held-out ones.
-    """
-    C, each = kept.n_classes, np.ones(len(codes)) if shares is None else shares
-    fair = np.flatnonzero(kept.numbers() > 0)
-    of_all = shares_of_groups(kept.groups[fair], kept.numbers(fair))
-    everyone = kept.numbers(fair) * weights_of(of_all, len(fair))
-    wanted = totals_of(kept.rows.y[fair], everyone, C)
-    have = totals_of(codes[scored], (numbers * each)[scored], C)
-    held = have > 0
-    if not held.any():
-        return shares
-    factor = np.ones(C)
-    factor[held] = wanted[held] / have[held] * (have[held].sum() / wanted[held].sum())
-    if np.ptp(factor) <= ROUNDING:
-        return shares
-    found: Array = each * factor[codes]
-    return found
-
-
-def with_copies(kept: Values) -> Array:
-    """Return the weight (N,) of each object together with its copies of the same label."""
-    raw = kept.rows
-    pairs = kept.copies * kept.n_classes + raw.y
-    _, place = np.unique(pairs, return_inverse=True)
-    return totals_of(place, weights_of(raw.weight, len(place)))[place]
-
-
-def totals_of(parts: Indices, weights: Array, n_parts: int = 0) -> Array:
-    """Return the total weight of each part, given the part (n,) of each object."""
-    found: Array = np.bincount(parts, weights, n_parts).astype(np.float64)
-    return found
 
 
 def cross_fitted(family: Family, choice: LandmarkChoice, kept: Values, sample: HeldOut) -> Array:

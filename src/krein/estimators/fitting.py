@@ -1,4 +1,4 @@
-"""Code that estimators share: parameters, validation, opening data, landmarks, held-out scores.
+"""Code that estimators share: parameters, validation, opening data, landmarks, passes.
 
 An estimator is a thin façade. Its `fit` opens a data set, chooses landmarks, makes one pass or
 several, and builds a model; everything that concerns new objects is a method of the model.
@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtr
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
@@ -25,9 +24,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_non_negative, column_or_1d, validate_data
 
 from ..compare.pairs import Counter, Pairs, limit_blas_threads, try_symmetry
-from ..core.calibration import N_FOLDS, Family, Priors, Reference, novelty_scores
-from ..core.evidence import apart_from, nearest_landmarks
-from ..core.moments import ROUNDING, ClassMoments, weights_of
+from ..core.calibration import Family, Priors
+from ..core.moments import ClassMoments
 from ..core.shapes import COUNT, Array, Codes, Indices, Mask, Within
 from ..core.space import LandmarkSpace, Signature, unit_of
 from ..data.dataset import (
@@ -43,7 +41,6 @@ from ..data.dataset import (
     is_dask,
     joined_groups,
     refuse_missing,
-    uniform_keys,
 )
 from ..data.opening import in_memory, is_empty, open_data
 from ..landmarks import Rule, Selection, select_landmarks
@@ -896,245 +893,6 @@ def values_of(
         by_class=by_class,
     )
     return FeatureBlock(values, codes, weights, moments), cost
-
-
-# -- held-out scores -------------------------------------------------------------------------------
-#
-# If left-out scores have a closed form, as for Gaussian classes, or a first-order approximation, a
-# sample of a few thousand objects is enough. PCVM uses ten-fold cross-fitting for smaller data
-# sets.
-
-_SEED = 0
-
-
-@dataclass(frozen=True)
-class CalibrationSample:
-    """Defines the calibration sample: a share of all objects, except excluded ones."""
-
-    share: float
-    without: Indices
-
-    @classmethod
-    def of(
-        cls, n_objects: int, landmarks: Indices, all_up_to: int, wanted: int
-    ) -> CalibrationSample:
-        """Return all objects up to a number, or if most are landmarks; otherwise a few thousand.
-
-        Landmarks are then excluded.
-        """
-        m = len(landmarks)
-        if n_objects <= all_up_to or 2 * m > n_objects:
-            return cls(1.0, np.empty(0, dtype=np.intp))
-        return cls(wanted / (n_objects - m), np.sort(landmarks))
-
-    @classmethod
-    def empty(cls) -> CalibrationSample:
-        """Return an empty sample: nothing is calibrated."""
-        return cls(0.0, np.empty(0, dtype=np.intp))
-
-    @property
-    def covers_all(self) -> bool:
-        """Whether all objects are in the sample."""
-        return self.share >= 1 and len(self.without) == 0
-
-    def among(self, indices: Indices) -> NDArray[np.intp]:
-        """Return the positions of the sample among these objects, independent of the others."""
-        if self.covers_all or self.share == 0:
-            return np.arange(len(indices) if self.covers_all else 0)
-        drawn = uniform_keys(_SEED, indices) < self.share
-        return np.flatnonzero(drawn & ~np.isin(indices, self.without))
-
-
-def cross_fit(
-    family: Family,
-    choice: LandmarkChoice,
-    values: Array,
-    codes: Codes,
-    weights: Array | None,
-    rows: Indices,
-    groups: Indices,
-) -> tuple[Array, Indices]:
-    """Return the scores of all objects that can be held out, from ten folds, and their rows.
-
-    Uses the values (n, m) of the objects at these rows, so no pair is compared again. `groups` (N,)
-    are those of all objects; a group is in one fold.
-    """
-    folds = dealt_folds(values, codes, weights, groups=groups[rows])
-    some = np.flatnonzero(folds >= 0)
-    present = np.unique(codes if weights is None else codes[weights > 0])
-    if len(some) == 0 or len(present) < len(np.unique(choice.landmarks.codes)):
-        return np.empty((0, 2)), rows[:0]
-    own = own_landmarks(groups, rows, choice.landmarks.indices)
-    scores = refitted_scores(family, choice, values, codes, weights, folds, own)
-    return scores[some], rows[some]
-
-
-def refitted_scores(
-    family: Family,
-    choice: LandmarkChoice,
-    values: Array,
-    codes: Codes,
-    weights: Array | None,
-    folds: Codes,
-    own: Mask,
-) -> Array:
-    """Return the scores of each fold from a model without its objects and its landmarks.
-
-    `own` (n, m) tells which landmarks belong to each object's group: a new object is never its own
-    landmark, nor a relative of one. Objects of fold −1 are in every model, and have no
-    scores unless all objects are in this fold.
-    """
-    space, classes = choice.space, choice.landmarks.codes
-    scores: Array | None = None
-    for fold in range(folds.max() + 1) if folds.max() >= 0 else [-1]:
-        held = folds == fold
-        rest, used = np.ones_like(held), np.arange(len(classes))
-        if fold >= 0:
-            rest, others = ~held, np.flatnonzero(~own[held].any(axis=0))
-            used = others if len(others) else used
-        scorer = family.learn(
-            space.restricted(used),
-            classes[used],
-            values[np.ix_(rest, used)],
-            codes[rest],
-            None if weights is None else weights[rest],
-        )
-        found = scorer(values[np.ix_(held, used)])
-        if scores is None:
-            scores = np.zeros((len(folds), found.shape[1]))
-        scores[held] = found
-    assert scores is not None
-    return scores
-
-
-def dealt_folds(
-    values: Array,
-    codes: Codes,
-    weights: Array | None,
-    totals: Array | None = None,
-    groups: Indices | None = None,
-    n_folds: int = N_FOLDS,
-    *,
-    keys: Indices | None = None,
-) -> Codes:
-    """Assign the groups to the folds in turn, in the order of their values.
-
-    Folds do not have equal shares of each class: models without a fold would know how many objects
-    of each class are in it, which is informative if there are few objects. (On 150 words of eleven
-    languages, the held-out loss of look zero would be 1.75 instead of 1.84, with 1.84 for new
-    words.) But classes of which equally many objects were collected are dealt one after the other:
-    otherwise, the class of a held-out object would be the only one that lacks an object. (With 40
-    classes of five strings, confidence was .22 at an accuracy of .38.)
-
-    Objects are ordered by sums over their sorted values (n, m), so the result depends neither on
-    their order nor on that of the landmarks; `keys` (n,) decide between equal ones. By default,
-    each is a group of its own. Fold −1 is never held out. It contains what would otherwise leave no
-    object of a class in the training data; `totals` (C,) are the weights of the classes, if there
-    are objects outside the sample.
-    """
-    n = len(codes)
-    w = weights_of(weights, n)
-    groups = np.arange(n) if groups is None else groups
-    sizes = np.bincount(codes, w, int(codes.max(initial=0)) + 1) if totals is None else totals
-
-    def with_others(parts: Indices) -> Mask:
-        """Whether an object's class has objects outside its part (n,)."""
-        _, place = np.unique(
-            parts * len(sizes) + np.asarray(codes, dtype=np.intp), return_inverse=True
-        )
-        found: Mask = sizes[codes] - np.bincount(place, w)[place] > ROUNDING * sizes[codes]
-        return found
-
-    dealt = np.flatnonzero((w > 0) & with_others(groups))
-    ascending = np.sort(values[dealt], axis=1)  # so that sums do not depend on the column order
-    middle = ascending[:, ascending.shape[1] // 2] if len(dealt) else np.empty(0)
-    ties = np.zeros(len(dealt)) if keys is None else keys[dealt]
-    by_class = np.zeros(len(dealt), dtype=np.intp)
-    each = np.bincount(codes[dealt])
-    if len(dealt) and equal_on_purpose(each):
-        by_class, n_folds = codes[dealt], max(min(n_folds, int(each[each > 0].min())), 2)
-    order = dealt[np.lexsort([ties, w[dealt], middle, ascending.sum(axis=1), by_class])]
-    folds = np.full(n, -1, dtype=np.intp)
-    folds[order] = dealt_in_turn(groups[order], n_folds)
-    for c in np.unique(codes[~with_others(folds)]):  # several groups of a class met in one fold
-        own = order[codes[order] == c]
-        if len(own):
-            folds[(groups == groups[own[0]]) & (folds >= 0)] = (folds[own[0]] + 1) % n_folds
-    folds[~with_others(folds)] = -1
-    return folds
-
-
-def equal_on_purpose(sizes: Indices) -> bool:
-    """Whether the sizes of classes (C,) are more equal than chance would make them.
-
-    If N objects of C equally frequent classes were drawn, Σ (n_c − n̄)²/n̄ would have about a χ²
-    distribution with C − 1 degrees of freedom. Sizes are whole numbers, hence the 1/n̄.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from krein.estimators.fitting import equal_on_purpose
-    >>> equal_on_purpose(np.full(40, 5)), equal_on_purpose(np.random.default_rng(0).poisson(5, 40))
-    (True, False)
-    """
-    sizes = sizes[sizes > 0]
-    mean = sizes.mean()
-    spread = np.square(sizes - mean).sum() / mean
-    return bool(chdtr(len(sizes) - 1, spread + 1 / mean) < EQUAL_BY_CHANCE)
-
-
-EQUAL_BY_CHANCE = 0.01
-"""Class sizes that are as equal in less than this share of random samples are equal on purpose."""
-
-
-def dealt_in_turn(groups: Indices, n_folds: int) -> Indices:
-    """Return the fold of each object: one group after another, in the order of first objects."""
-    _, first, place = np.unique(groups, return_index=True, return_inverse=True)
-    turn = np.argsort(np.argsort(first))[place]
-    return turn % min(n_folds, max(len(first), 1))
-
-
-def own_landmarks(groups: Indices, rows: Indices, landmarks: Indices) -> Mask:
-    """Return which landmarks are in the group of each of these rows (n, m)."""
-    found: Mask = groups[rows][:, None] == groups[landmarks]
-    return found
-
-
-def shares_of_groups(groups: Indices, weights: Array | None) -> Array | None:
-    """Return the share (n,) of each object in its group; None if every object is a group.
-
-    A new object comes from a new group. So a group of relatives counts as much as one object, and
-    p-values in which each group counts once are valid for new groups (Lee, Barber & Willett 2023).
-    A weight above 1 counts copies, which are relatives too.
-    """
-    _, place = np.unique(groups, return_inverse=True)
-    each = np.ones(len(groups)) if weights is None else np.maximum(weights, 1.0)
-    found: Array = 1.0 / np.bincount(place, weights=each)[place]
-    return None if (found == 1.0).all() else found
-
-
-def scaled(weights: Array | None, shares: Array | None) -> Array | None:
-    """Return the product of two optional weights (n,)."""
-    if weights is None or shares is None:
-        return shares if weights is None else weights
-    return weights * shares
-
-
-def reference_of(
-    log_proba: Array,
-    values: Array,
-    codes: Codes,
-    weights: Array | None,
-    choice: LandmarkChoice,
-    own: Mask,
-) -> Reference:
-    """Return the reference of held-out objects that were compared with the landmarks alone.
-
-    `own` (n, m) tells which landmarks belong to each object's group.
-    """
-    kind = choice.columns.measure.kind
-    near = nearest_landmarks(apart_from(values, kind, own), choice.landmarks.codes)
-    return Reference.of(novelty_scores(near.apart, kind), log_proba, codes, weights)
 
 
 def mean_values(values: Array, kind: str, weights: Array | None = None) -> Array:

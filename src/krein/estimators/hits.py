@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.calibration import N_FOLDS, Reference, novelty_scores
+from ..core.calibration import N_FOLDS
 from ..core.cascade import Cascade, Look, Worth, fit_terms, look_worth
+from ..core.conformal import Reference, novelty_scores
 from ..core.evidence import VOTERS, squared
 from ..core.hits import MOST, HitEvidence, KnownHits, can_be_held_out, log_class_shares
 from ..core.shapes import Array, Codes, Indices, Kind
@@ -24,7 +25,7 @@ from ..measures import Measure
 from ..measures.precomputed import GraphRows, PrecomputedColumns
 from ..model.heads import LinearHead
 from ..model.model import Landmarks, Model, SecondLook
-from .fitting import scaled, shares_of_groups
+from .heldout import scaled, shares_of_groups
 
 HELD_OUT_OBJECTS = 10_000
 """Maximum number of objects that are held out."""

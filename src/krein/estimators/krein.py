@@ -15,9 +15,10 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from ..compare.pairs import block_rows, progress
-from ..core.calibration import Priors, Reference, novelty_scores
+from ..core.calibration import Priors
 from ..core.candidates import Points, no_points
 from ..core.cascade import Cascade, Worth, head_worth, look_worth
+from ..core.conformal import Reference, novelty_scores
 from ..core.evidence import VOTERS, Evidence, Neighbours, apart_from, nearest_landmarks
 from ..core.gaussian import FisherFamily
 from ..core.moments import weights_of
@@ -40,16 +41,9 @@ from ..measures import Measure, get_measure, take
 from ..measures.precomputed import GraphRows
 from ..model.heads import Head
 from ..model.model import Comparisons, Model, SecondLook
-from .firstlook import (
-    HeldOut,
-    Values,
-    calibrated,
-    fit_heads,
-    totals_of,
-    without_own_class,
-    worthwhile_heads,
-)
+from .firstlook import calibrated, fit_heads, without_own_class, worthwhile_heads
 from .fitting import Classifier, LandmarkChoice, all_or_nothing, mean_values, values_of
+from .heldout import HeldOut, Values, totals_of
 from .hits import SearchedObjects, learn_from_hits
 from .lookzero import FeatureFit, fit_features
 from .secondlook import (

@@ -41,7 +41,7 @@ from ..model.heads import (
     log_class_sizes,
     points_along,
 )
-from .fitting import dealt_in_turn, equal_on_purpose, shares_of_groups
+from .heldout import dealt_in_turn, equal_on_purpose, shares_of_groups
 
 FEATURE_OBJECTS = 100_000
 """The head learns from at most about this many objects."""

@@ -35,19 +35,21 @@ from ..landmarks.base import Given
 from ..model.heads import LinearHead, LinkName
 from ..model.model import Comparisons, Model
 from .fitting import (
-    CalibrationSample,
     Classifier,
     LandmarkChoice,
     all_or_nothing,
     check_multiclass,
     choose_landmarks,
-    cross_fit,
     mean_values,
+    values_of,
+)
+from .heldout import (
+    CalibrationSample,
+    cross_fit,
     own_landmarks,
     reference_of,
     scaled,
     shares_of_groups,
-    values_of,
 )
 
 

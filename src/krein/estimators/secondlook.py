@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.pairs import Pairs, block_rows, compare_each
-from ..core.calibration import FOUND_BY_CHANCE, Chance
 from ..core.candidates import DIMENSIONS, CandidateSpace, KnownObjects, Points
+from ..core.chance import Chance
+from ..core.conformal import FOUND_BY_CHANCE
 from ..core.evidence import VOTERS, Neighbours, apart_from, squared
 from ..core.shapes import Codes, Indices
 from ..data.dataset import TIMES, Chunk, log_sizes
 from ..model.heads import Head
 from ..model.model import Comparisons, Model
-from .firstlook import HeldOut, Values
+from .heldout import HeldOut, Values
 
 MOST = 150
 """Maximum default number of candidates. It is half the number of landmarks, at least `VOTERS`."""

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.calibration import NEAREST, novelty_scores
 from ..core.cascade import Worth
+from ..core.conformal import NEAREST, novelty_scores
 from ..core.evidence import Neighbours, squared
 from ..core.hits import KnownHits
 from ..core.shapes import Array, Indices, Kind
@@ -228,7 +228,7 @@ def _joined(folds: Sequence[Any]) -> list[NDArray[Any]]:
 # Unknown classes
 #
 # Each class in turn is treated as unknown. Its held-out objects are compared with the other
-# classes only, and scored by their three nearest objects as in `core.calibration`. Held-out objects
+# classes only, and scored by their three nearest objects as in `core.conformal`. Held-out objects
 # of the other classes are scored in the same way. The AUROC of a class is the probability that an
 # object of the unknown class is farther from everything known than an object of a known class.
 #

@@ -23,7 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.pairs import Counter, Pairs, averages, block_rows, limit_blas_threads, open_cache
-from ..core.calibration import (
+from ..core.candidates import KnownObjects, Points, no_points
+from ..core.cascade import Cascade
+from ..core.conformal import (
     FOUND_BY_CHANCE,
     Reference,
     benjamini_hochberg,
@@ -31,8 +33,6 @@ from ..core.calibration import (
     novelty_scores,
     status_of,
 )
-from ..core.candidates import KnownObjects, Points, no_points
-from ..core.cascade import Cascade
 from ..core.evidence import FAR, Evidence, Neighbours, nearest_landmarks, squared
 from ..core.hits import HitEvidence, KnownHits
 from ..core.ranks import Rank, RankAnswers, RankPool, Seen

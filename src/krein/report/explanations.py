@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.calibration import FOUND_BY_CHANCE
+from ..core.conformal import FOUND_BY_CHANCE
 from ..core.ranks import RankAnswers, last_name, rank_names, rank_path, short_labels
 from ..core.shapes import Array
 from ..measures import alignments, take
