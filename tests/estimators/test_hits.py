@@ -164,6 +164,14 @@ class TestObjectsWithoutHits:
         assert clf.novelty(self.NOTHING)[0] > 0.1  # as the training objects show
         assert (clf.assess(self.NOTHING)["status"] == "novel").all()
 
+    def test_their_labels_are_never_selected(self):
+        """If few labels are wrong, even the most doubtful one would be on the list."""
+        rows = sparse.vstack([new()[:40], self.NOTHING]).tocsr()
+        selected = CLF.select(rows, fdr=0.5)
+        assert selected[:40].all()
+        assert not selected[40:].any()
+        assert (CLF.assess(rows)["doubt"][40:] == 1.0).all()
+
     def test_no_new_objects(self):
         assert CLF.predict_proba(self.NOTHING[:0]).shape == (0, 6)
 

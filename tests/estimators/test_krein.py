@@ -12,7 +12,7 @@ from krein.core.evidence import VOTERS
 from krein.core.gaussian import FisherFamily, QuadraticFamily
 from krein.core.pcvm.rows import Rows
 from krein.core.space import LandmarkSpace
-from krein.estimators.firstlook import downdated_scores, with_class_sizes
+from krein.estimators.firstlook import downdated_scores, with_class_sizes, worthwhile_heads
 from krein.estimators.fitting import LandmarkChoice
 from krein.estimators.heldout import HeldOut, Values, dealt_folds
 from krein.io import open_source
@@ -555,3 +555,21 @@ def test_held_out_losses_of_pcvm_are_those_of_new_objects():
     head = clf.worth_.heads[-1]
     assert head.name == "pcvm"
     assert 0.7 < head.alone / lost.mean() < 1.6
+
+
+def test_labels_at_random_of_many_classes_are_not_recognised():
+    """PCVM has 130 weights per object: approximate leave-one-out scores would be far too good."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 5))
+    y = rng.integers(0, 300, len(X))
+    clf = KreinClassifier("euclidean").fit(X[:450], y[:450])
+    assert "pcvm" in [head.name for head in clf.worth_.heads]
+    assert all(head.alone > 4.5 for head in clf.worth_.heads)  # log(300) is 5.7
+    assert clf.predict_proba(X[450:]).max(axis=1).mean() < 0.1
+
+
+def test_pcvm_is_left_out_if_it_is_crowded_and_too_large_to_be_refitted():
+    few, many = np.full(300, 1.5), np.full(300, 200.0)
+    assert "pcvm" not in worthwhile_heads(few, 200)
+    assert "pcvm" in worthwhile_heads(3 * few, 300)
+    assert "pcvm" not in worthwhile_heads(many / 10, 80)

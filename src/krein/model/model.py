@@ -540,6 +540,14 @@ class Model:
         predicted, certainty = _certainty(answer)
         found = self._reference().doubt(certainty, predicted, wanted)
         found[answer.foreign] = 1.0
+        found[self._without_hit(answer)] = 1.0  # nothing speaks for their label
+        return found
+
+    def _without_hit(self, answer: Answer) -> NDArray[np.bool_]:
+        """Return which objects (n,) have no hit; none if they were compared."""
+        if self.hits is None:
+            return np.zeros(len(answer.log_proba), dtype=bool)
+        found: NDArray[np.bool_] = ~np.isfinite(self._near(answer).apart).any(axis=1)
         return found
 
     def _sets(self, coverage: float, by_class: bool, answer: Answer) -> NDArray[np.bool_]:
@@ -563,8 +571,8 @@ class Model:
         found["status"] = status_of(
             P.max(axis=1), found["novelty"], self.ambiguous_below, self.novel_below, by_chance
         )
-        if self.hits is not None:  # whatever the share of known objects that have no hit either
-            found["status"][~np.isfinite(self._near(answer).apart).any(axis=1)] = "novel"
+        # whatever the share of known objects that have no hit either
+        found["status"][self._without_hit(answer)] = "novel"
         if coverage is not None:
             found["set"] = self._sets(coverage, True, answer)
         if evidence is not None:
