@@ -553,3 +553,40 @@ def test_an_option_of_the_estimator_is_not_one_of_the_measure():
     clf = KreinClassifier("levenshtein", measure_params={"symmetrize": True})
     with pytest.raises(ValueError, match="symmetrize belongs to the estimator"):
         clf.fit(WORDS, [len(word) % 2 for word in WORDS])
+
+
+# -- labels in the file -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def words_csv(tmp_path):
+    path = tmp_path / "words.csv"
+    pd.DataFrame({"word": WORDS, "tongue": LANGUAGES}).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("make", [KreinClassifier, IKFD, IKQD, PCVM])
+@pytest.mark.filterwarnings("ignore:.*objects could be held out")
+def test_y_may_name_the_column_of_labels_in_a_file(make, words_csv):
+    named = make("levenshtein").fit(words_csv, "tongue")
+    given = make("levenshtein").fit(WORDS, LANGUAGES)
+    assert_array_equal(named.predict_proba(WORDS), given.predict_proba(WORDS))
+
+
+def test_y_may_be_a_file_of_names_and_labels(tmp_path):
+    fasta, labels = tmp_path / "words.fasta", tmp_path / "labels.tsv"
+    fasta.write_text("".join(f">w{i}\n{word}\n" for i, word in enumerate(WORDS)))
+    labels.write_text("".join(f"w{i}\t{label}\n" for i, label in enumerate(LANGUAGES)))
+    clf = IKFD("levenshtein").fit(fasta, str(labels))
+    assert clf.classes_.tolist() == ["de", "en"]
+
+
+def test_a_wrong_column_of_labels_lists_the_columns(words_csv):
+    with pytest.raises(ValueError, match=r"'language'.*word.*tongue"):
+        IKFD("levenshtein").fit(words_csv, "language")
+
+
+def test_a_name_of_labels_needs_a_path(words_csv):
+    source = krein.io.open_source(words_csv)
+    with pytest.raises(ValueError, match="X must be its path"):
+        IKFD("levenshtein").fit(source, "tongue")

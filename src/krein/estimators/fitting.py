@@ -42,7 +42,7 @@ from ..data.dataset import (
     joined_groups,
     refuse_missing,
 )
-from ..data.opening import in_memory, is_empty, open_data
+from ..data.opening import as_source, in_memory, is_empty, open_data
 from ..landmarks import Rule, Selection, select_landmarks
 from ..landmarks.base import All, Given, check_landmarks
 from ..measures import Measure, get_measure, take
@@ -553,6 +553,8 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
             y = column_or_1d(y, warn=True)
             if is_empty(X):
                 raise ValueError(f"there are no objects for {type(self).__name__} to learn from")
+        elif isinstance(y, str):
+            X, y = as_source(X, measure, labels=y), None
         if sample_weight is not None and not is_dask(sample_weight):
             refuse_masked(sample_weight, "sample_weight")
             sample_weight = check_weights(sample_weight, None if y is None else len(y))
