@@ -555,6 +555,55 @@ def test_an_option_of_the_estimator_is_not_one_of_the_measure():
         clf.fit(WORDS, [len(word) % 2 for word in WORDS])
 
 
+@pytest.fixture(scope="module")
+def distances():
+    """Distances among 150 objects with labels, and of 20 new ones."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(150, 2)) + np.repeat([[0], [3]], 75, axis=0), np.repeat(["a", "b"], 75)
+    new = rng.normal(1.5, 2, size=(20, 2))
+    D, D_new = (np.linalg.norm(one[:, None] - X, axis=2) for one in (X, new))
+    return KreinClassifier("precomputed-distance", n_landmarks=20).fit(D, y), D, y, D_new
+
+
+@pytest.mark.parametrize("frame", [np.asarray, pd.DataFrame])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.nan, r"entry \(3, 4\) of the matrix is nan"),
+        (np.inf, r"entry \(3, 4\) of the matrix is inf"),
+        (-1.0, r"entry \(3, 4\) of the distance matrix is negative: -1"),
+    ],
+)
+def test_a_wrong_value_of_a_new_object_is_named_as_in_fit(distances, value, message, frame):
+    clf, D, y, D_new = distances
+    D, D_new = D.copy(), D_new.copy()
+    D[3, 4] = D[4, 3] = D_new[3, 4] = value
+    with pytest.raises(ValueError, match=message):
+        clone(clf).fit(frame(D), y)
+    with pytest.raises(ValueError, match=message):
+        clf.predict(frame(D_new))
+
+
+def test_a_second_look_needs_the_values_to_all_training_objects(distances):
+    clf, D, y, D_new = distances
+    match = r"needs the values to all training objects, n × 150; got 20 × 20, .* neighbours=0"
+    as_many = clone(clf).set_params(max_kept=20).fit(D, y)  # as many known objects as landmarks
+    for model in (clf, as_many):
+        with pytest.raises(ValueError, match=match):
+            model.novelty(D_new[:, model.landmarks_])
+    single = clone(clf).set_params(neighbours=0).fit(D, y)
+    expected = single.predict_proba(D_new)
+    assert_array_equal(single.predict_proba(D_new[:, single.landmarks_]), expected)
+
+
+@pytest.mark.parametrize("words", [WORDS, np.array(WORDS)])
+def test_strings_are_not_precomputed_values(distances, words):
+    with pytest.raises(TypeError, match=r"not strings such as 'house'.*levenshtein"):
+        IKFD("precomputed").fit(words, LANGUAGES)
+    with pytest.raises(TypeError, match="not strings such as 'house'"):
+        distances[0].predict(words)
+
+
 # -- labels in the file -------------------------------------------------------------------------
 
 
