@@ -59,6 +59,11 @@ def measure_parameter(name: str, value: str) -> str:
     return f"{option} {name}={value}"
 
 
+def own_measure() -> str:
+    """Return how to pass a measure of your own to a model that was fitted with it."""
+    return "--measure FILE.py:FUNCTION" if _options else "krein.load(path, measure=function)"
+
+
 def list_of_measures() -> str:
     """Return where the names of all measures are listed."""
     return "krein fit --help" if _options else "krein.measures.available()"

@@ -58,6 +58,15 @@ def test_without_names_only_queries_with_hits_are_known(model, run):
     assert "27 with hits; --queries" in err
 
 
+@pytest.mark.parametrize("output", [(), ("-o", "rows.csv")])
+def test_a_table_without_hits_needs_names(model, run, files, output):
+    (files / "empty.tsv").touch()
+    code, _, err = run("predict", "model.krein", "empty.tsv", *output)
+    assert (code, err.count("\n")) == (1, 1), err
+    assert "no hits in empty.tsv; name the queries with --queries" in err
+    assert not list(files.glob("rows.csv*"))
+
+
 @pytest.mark.parametrize("form", ["list", "table"])
 def test_names_from_a_list_or_a_table(model, files, run, form):
     names = [f"query{i}" for i in range(29, -1, -1)]

@@ -11,6 +11,8 @@ from click.testing import CliRunner
 
 from krein import KreinClassifier, load
 from krein.cli import krein
+from krein.cli.predict import Counts
+from krein.cli.predictor import BY_CHANCE
 from krein.io import open_source
 from krein.measures.sequences import SmithWaterman
 
@@ -369,3 +371,18 @@ def test_lists_need_held_out_scores(world, run):
     code, _, err = run("predict", target, str(world / "new.fasta"), "--fdr", "0.1")
     assert code != 0
     assert "--fdr needs a model with held-out scores" in err
+
+
+@pytest.mark.parametrize(
+    ("unsure", "by_chance", "told"),
+    [
+        (2, 0, "2 ambiguous (probability below 0.8)"),
+        (2, 1, "3 ambiguous (2 with a probability below 0.8, 1 no nearer than random objects)"),
+        (0, 1, "1 ambiguous (1 no nearer than random objects)"),
+    ],
+)
+def test_ambiguous_objects_are_counted_by_their_reason(unsure, by_chance, told):
+    reasons = ["no genus is certain"] * unsure + [BY_CHANCE] * by_chance
+    counts = Counts()
+    counts.add({"name": f"{i}", "status": "ambiguous", "reason": r} for i, r in enumerate(reasons))
+    assert counts.describe_others(0.8) == told

@@ -29,6 +29,11 @@ def test_code_on_a_page_runs_in_its_order(path, tmp_path):
         assert not shown or words(output) == words(shown), code
 
 
+def test_no_two_blocks_of_the_readme_write_the_same_model():
+    written = re.findall(r"(?:save\(\"|-o )(\S+\.krein)", (ROOT / "README.md").read_text("utf-8"))
+    assert len(written) == len(set(written)) == 3
+
+
 def test_the_measure_of_the_guide_works():
     found = steps(ROOT / "docs" / "guide" / "measures.md", "python")
     code = next(code for code, _ in found if "class Cosine" in code)

@@ -553,3 +553,89 @@ def test_an_option_of_the_estimator_is_not_one_of_the_measure():
     clf = KreinClassifier("levenshtein", measure_params={"symmetrize": True})
     with pytest.raises(ValueError, match="symmetrize belongs to the estimator"):
         clf.fit(WORDS, [len(word) % 2 for word in WORDS])
+
+
+@pytest.fixture(scope="module")
+def distances():
+    """Distances among 150 objects with labels, and of 20 new ones."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(150, 2)) + np.repeat([[0], [3]], 75, axis=0), np.repeat(["a", "b"], 75)
+    new = rng.normal(1.5, 2, size=(20, 2))
+    D, D_new = (np.linalg.norm(one[:, None] - X, axis=2) for one in (X, new))
+    return KreinClassifier("precomputed-distance", n_landmarks=20).fit(D, y), D, y, D_new
+
+
+@pytest.mark.parametrize("frame", [np.asarray, pd.DataFrame])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.nan, r"entry \(3, 4\) of the matrix is nan"),
+        (np.inf, r"entry \(3, 4\) of the matrix is inf"),
+        (-1.0, r"entry \(3, 4\) of the distance matrix is negative: -1"),
+    ],
+)
+def test_a_wrong_value_of_a_new_object_is_named_as_in_fit(distances, value, message, frame):
+    clf, D, y, D_new = distances
+    D, D_new = D.copy(), D_new.copy()
+    D[3, 4] = D[4, 3] = D_new[3, 4] = value
+    with pytest.raises(ValueError, match=message):
+        clone(clf).fit(frame(D), y)
+    with pytest.raises(ValueError, match=message):
+        clf.predict(frame(D_new))
+
+
+def test_a_second_look_needs_the_values_to_all_training_objects(distances):
+    clf, D, y, D_new = distances
+    match = r"needs the values to all training objects, n × 150; got 20 × 20, .* neighbours=0"
+    as_many = clone(clf).set_params(max_kept=20).fit(D, y)  # as many known objects as landmarks
+    for model in (clf, as_many):
+        with pytest.raises(ValueError, match=match):
+            model.novelty(D_new[:, model.landmarks_])
+    single = clone(clf).set_params(neighbours=0).fit(D, y)
+    expected = single.predict_proba(D_new)
+    assert_array_equal(single.predict_proba(D_new[:, single.landmarks_]), expected)
+
+
+@pytest.mark.parametrize("words", [WORDS, np.array(WORDS)])
+def test_strings_are_not_precomputed_values(distances, words):
+    with pytest.raises(TypeError, match=r"not strings such as 'house'.*levenshtein"):
+        IKFD("precomputed").fit(words, LANGUAGES)
+    with pytest.raises(TypeError, match="not strings such as 'house'"):
+        distances[0].predict(words)
+
+
+# -- labels in the file -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def words_csv(tmp_path):
+    path = tmp_path / "words.csv"
+    pd.DataFrame({"word": WORDS, "tongue": LANGUAGES}).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("make", [KreinClassifier, IKFD, IKQD, PCVM])
+@pytest.mark.filterwarnings("ignore:.*objects could be held out")
+def test_y_may_name_the_column_of_labels_in_a_file(make, words_csv):
+    named = make("levenshtein").fit(words_csv, "tongue")
+    given = make("levenshtein").fit(WORDS, LANGUAGES)
+    assert_array_equal(named.predict_proba(WORDS), given.predict_proba(WORDS))
+
+
+def test_y_may_be_a_file_of_names_and_labels(tmp_path):
+    fasta, labels = tmp_path / "words.fasta", tmp_path / "labels.tsv"
+    fasta.write_text("".join(f">w{i}\n{word}\n" for i, word in enumerate(WORDS)))
+    labels.write_text("".join(f"w{i}\t{label}\n" for i, label in enumerate(LANGUAGES)))
+    clf = IKFD("levenshtein").fit(fasta, str(labels))
+    assert clf.classes_.tolist() == ["de", "en"]
+
+
+def test_a_wrong_column_of_labels_lists_the_columns(words_csv):
+    with pytest.raises(ValueError, match=r"'language'.*word.*tongue"):
+        IKFD("levenshtein").fit(words_csv, "language")
+
+
+def test_a_name_of_labels_needs_a_path(words_csv):
+    source = krein.io.open_source(words_csv)
+    with pytest.raises(ValueError, match="X must be its path"):
+        IKFD("levenshtein").fit(source, "tongue")

@@ -74,7 +74,7 @@ def test_a_loaded_model_can_continue_learning(tmp_path):
 def test_loading_asks_for_the_users_function_by_name(tmp_path):
     clf = IKFD(overlap, landmarks="all").fit(WORDS, LANGUAGES)
     clf.save(tmp_path / "m.krein")
-    with pytest.raises(ValueError, match=r"measure 'overlap'.*pass it with measure="):
+    with pytest.raises(ValueError, match=r"'overlap'.*: pass it with krein\.load\(path, measure="):
         krein.load(tmp_path / "m.krein")
     again = krein.load(tmp_path / "m.krein", measure=overlap)
     assert_array_equal(again.predict_proba(WORDS), clf.predict_proba(WORDS))
@@ -195,6 +195,12 @@ def test_writing_is_all_or_nothing(tmp_path, monkeypatch):
         clf.save(path)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["m.krein"]
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    path = tmp_path / "none" / "m.krein"
+    with pytest.raises(FileNotFoundError, match=r"m\.krein: there is no folder .*none$"):
+        IKFD("elm", random_state=0).fit(X, y).save(path)
 
 
 def test_file_permissions_follow_the_umask(model):

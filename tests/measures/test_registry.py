@@ -38,6 +38,22 @@ def test_an_unknown_name_lists_the_known_ones(name):
 
 
 @pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("levenstein", "levenshtein"),
+        ("Levenshtein", "levenshtein"),
+        ("smithwaterman", "smith-waterman"),
+        ("smith", "smith-waterman"),
+        ("DTW", "dtw"),
+        ("precomputed_distance", "precomputed-distance"),
+    ],
+)
+def test_a_misspelt_name_suggests_the_close_ones(typed, meant):
+    with pytest.raises(ValueError, match=f"unknown measure '{typed}': did you mean '{meant}'"):
+        get_measure(typed)
+
+
+@pytest.mark.parametrize(
     ("package", "measure", "extra"),
     [
         ("pyopal", "smith-waterman", "bio"),

@@ -193,6 +193,9 @@ def test_names_of_landmarks_are_part_of_an_explanation():
     clf = IKFD("levenshtein").fit(words, ["en", "en", "de", "de"] * 3).name_objects(words)
     (why,) = clf.explain(["louse"], n=1)
     assert words[why.nearest[0].index] == why.nearest[0].name
+    near = f"nearest: {why.nearest[0].name!r} (en)"
+    assert repr(why) == f"<Explanation: en rather than de, log-odds {why.score:.3g}; {near}>"
+    assert repr(replace(why, nearest=())).endswith(f"{why.score:.3g}>")
 
 
 # -- models without their estimator ----------------------------------------------------------------

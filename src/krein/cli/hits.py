@@ -383,6 +383,8 @@ class QuerySource(Source):
         names, order = hits.queries, np.arange(len(hits.queries))
         if self.names is not None:
             names, order = matched(read_names(self.names, self.max_size), hits.queries)
+        elif not names:
+            raise DataError(f"no hits in {self.path}; name the queries with --queries")
         else:
             say(
                 "queries",

@@ -42,6 +42,7 @@ from .output import (
 )
 from .predictor import (
     AMBIGUOUS,
+    BY_CHANCE,
     CHUNK,
     CLASSIFIED,
     KNOWN,
@@ -691,10 +692,13 @@ class Counts:
 
     def describe_others(self, threshold: float) -> str:
         """Return the number of objects without a label, by status."""
-        chance = f"; {self.by_chance:,} no nearer than random objects" if self.by_chance else ""
-        below = f" (probability below {threshold:.4g}{chance})"
+        below = f"probability below {threshold:.4g}"
+        if self.by_chance:
+            others = self.by_status[AMBIGUOUS] - self.by_chance
+            below = f"{others:,} with a {below}, " if others else ""
+            below += f"{self.by_chance:,} no nearer than random objects"
         return ", ".join(
-            f"{n:,} {status}{below if status == AMBIGUOUS else ''}"
+            f"{n:,} {status}{f' ({below})' if status == AMBIGUOUS else ''}"
             for status in (AMBIGUOUS, NOVEL, UNREADABLE)
             if (n := self.by_status[status])
         )
@@ -723,7 +727,7 @@ class Counts:
             self.by_status[row["status"]] += n
             if row["status"] == UNREADABLE:
                 self.first_reason = self.first_reason or row["reason"]
-            if row["status"] == AMBIGUOUS and row["reason"] is not None:
+            if row["status"] == AMBIGUOUS and row["reason"] == BY_CHANCE:
                 self.by_chance += n
             self.selected.update((row.get("selected") or "").split("|"))
             if row.get("rank") is not None:

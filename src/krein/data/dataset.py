@@ -443,16 +443,14 @@ class LandmarkColumns:
                 lambda new: pairs.values(places[new], cols),
             )
 
-        return self._counted(chunk, compare, "landmark")
+        return self._counted(chunk, compare)
 
     def each(self, chunk: Chunk, places: Indices, columns: Indices) -> Costed[Array]:
         """Return the values (n, k) of the objects at `places` of the chunk, each with its own k."""
-        return self._counted(
-            chunk, lambda pairs: compare_each(pairs, places, columns), "known object"
-        )
+        return self._counted(chunk, lambda pairs: compare_each(pairs, places, columns), known=True)
 
     def _counted(
-        self, chunk: Chunk, compare: Callable[[Pairs], Array], column: str
+        self, chunk: Chunk, compare: Callable[[Pairs], Array], *, known: bool = False
     ) -> Costed[Array]:
         """Return the values that `compare` takes from the pairs of a chunk with the landmarks.
 
@@ -460,7 +458,7 @@ class LandmarkColumns:
         """
         objects = chunk.in_form(self.measure)
         try:
-            landmarks = self.measure.landmarks_for(objects, self.landmarks)
+            landmarks = self.measure.landmarks_for(objects, self.landmarks, known=known)
         except ValueError as error:
             if chunk.provenance is None:
                 raise
@@ -479,7 +477,7 @@ class LandmarkColumns:
         try:
             values = compare(pairs)
         except PairError as error:
-            i, j = error.row, error.col
+            i, j, column = error.row, error.col, "known object" if known else "landmark"
             where = f"{chunk.where(i)}, with {column} {j} (object {self.indices[j]})"
             raise ObjectError(where, error.reason, chunk.start + i) from error
         return values, pairs.counter

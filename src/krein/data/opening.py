@@ -210,8 +210,8 @@ def _in_columns(X: Any, measure: Measure) -> Any:
     return X[list(measure.columns)]
 
 
-def as_source(X: Any, measure: Measure) -> Any:
-    """Return X as a source: a path is opened."""
+def as_source(X: Any, measure: Measure, labels: str | None = None) -> Any:
+    """Return X as a source: a path is opened, with the column or the file of its labels."""
     if isinstance(X, str) and X != "-" and not os.path.exists(X):
         raise ValueError(
             f"expected a list of objects or the path of a file; {excerpt(X, 40)} is a single "
@@ -220,7 +220,13 @@ def as_source(X: Any, measure: Measure) -> Any:
     if isinstance(X, str | os.PathLike):
         from ..io import open_source
 
-        return open_source(X, objects=None if measure.columns is None else list(measure.columns))
+        columns = None if measure.columns is None else list(measure.columns)
+        return open_source(X, objects=columns, labels=labels)
+    if labels is not None:
+        raise ValueError(
+            f"y={labels!r} names the labels in a file, so X must be its path; for a source, name "
+            f"them in krein.io.open_source(path, labels={labels!r})"
+        )
     return X
 
 

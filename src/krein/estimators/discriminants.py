@@ -147,7 +147,9 @@ def _fit(
         memory: X may be the path of a file, a source from `krein.io` (with its labels), a
         memory map, or a Dask collection. Landmarks are chosen among all objects, or among about
         20,000 of them and at least 200 per class.
-    y : array of N labels, or None if X contains them
+    y : array of N labels, str, or None if X contains them
+        If X is the path of a file, y may name its column of labels, or a file of names and
+        labels, as in `krein.io.open_source`.
     sample_weight : array of N numbers, optional
         Number of objects that each one counts for. Landmarks are chosen among objects of
         positive weight, regardless of its size.

@@ -42,11 +42,19 @@ from ..data.dataset import (
     joined_groups,
     refuse_missing,
 )
-from ..data.opening import in_memory, is_empty, open_data
+from ..data.opening import as_source, in_memory, is_empty, open_data
 from ..landmarks import Rule, Selection, select_landmarks
 from ..landmarks.base import All, Given, check_landmarks
 from ..measures import Measure, get_measure, take
-from ..measures.objects import RefusedObject, as_stack, refuse_masked, refuse_unordered, unframed
+from ..measures.objects import (
+    RefusedObject,
+    as_stack,
+    excerpt,
+    refuse_masked,
+    refuse_unordered,
+    unframed,
+)
+from ..measures.precomputed import refuse_wrong
 from ..model.file import save
 from ..model.model import Comparisons, LandmarkMap, Landmarks, Model
 from ..model.schema import OPTIONAL
@@ -208,6 +216,14 @@ class LandmarkEstimator(BaseEstimator):
         if measure.accepts == "values":
             if isinstance(X, str | os.PathLike | np.memmap):
                 return X  # read by block, and checked there
+            strings = isinstance(X, list | tuple | np.ndarray) and getattr(X, "ndim", 1) == 1
+            if strings and len(X) and isinstance(X[0], str):
+                raise TypeError(
+                    f"{parameter('measure', repr(measure.name))} takes a matrix of values between "
+                    f"objects, not strings such as {excerpt(str(X[0]), 20)}; to compare strings, "
+                    f"use {parameter('measure', repr('levenshtein'))} or another of "
+                    f"{list_of_measures()}"
+                )
             if hasattr(X, "tocsr"):
                 if not self.takes_graphs:
                     raise TypeError(
@@ -218,7 +234,10 @@ class LandmarkEstimator(BaseEstimator):
                 return X  # checked by the measure
             if not reset:
                 self._check_columns(X)
-                return check_array(X, dtype=None, estimator=self)  # n × N or n × m
+                # n × N or n × m; scikit-learn's error would not say which entry is wrong
+                X = check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
+                refuse_wrong(X, measure.kind)
+                return X
             # entries are checked when they are read, with an error that names them
             return validate_data(self, X, reset=True, dtype=None, ensure_all_finite=False)
         types = getattr(X, "dtypes", None)  # of a frame
@@ -553,6 +572,8 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
             y = column_or_1d(y, warn=True)
             if is_empty(X):
                 raise ValueError(f"there are no objects for {type(self).__name__} to learn from")
+        elif isinstance(y, str):
+            X, y = as_source(X, measure, labels=y), None
         if sample_weight is not None and not is_dask(sample_weight):
             refuse_masked(sample_weight, "sample_weight")
             sample_weight = check_weights(sample_weight, None if y is None else len(y))

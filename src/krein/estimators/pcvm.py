@@ -232,7 +232,9 @@ class PCVM(Classifier):
             memory: X may be the path of a file, a source from `krein.io` (with its labels), a
             memory map, or a Dask collection. Their N×m values are then kept in a file or on the
             cluster during the fit.
-        y : array of N labels, or None if X contains them
+        y : array of N labels, str, or None if X contains them
+            If X is the path of a file, y may name its column of labels, or a file of names and
+            labels, as in `krein.io.open_source`.
         sample_weight : array of N numbers, optional
             How many objects each one counts for in the likelihood; objects of weight 0 are never
             landmarks.

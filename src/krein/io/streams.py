@@ -532,6 +532,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
         return
     target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():  # the error of the system would name the temporary file
+        raise FileNotFoundError(f"{path}: there is no folder {target.parent}")
     remove_stale(target.parent, PREFIX, SUFFIX)
     # do not include the name itself, which may have the maximum length already
     temporary = temporary_path(target.parent, PREFIX, SUFFIX)

@@ -294,9 +294,11 @@ class Measure(ABC):
         """Return what the landmarks are compared with to compute the values between them."""
         return objects
 
-    def landmarks_for(self, objects: Objects, landmarks: Objects) -> Objects:
+    def landmarks_for(
+        self, objects: Objects, landmarks: Objects, *, known: bool = False
+    ) -> Objects:
         """Return the landmarks in a form that these objects can be compared with, or raise an
-        error."""
+        error. With `known`, they are the known objects of a second look."""
         self.check_alike(objects, landmarks)
         return landmarks
 

@@ -94,10 +94,7 @@ def check_square(
         for tile, (top, left) in ((upper, (i, j)), (lower, (j, i))):
             wrong = find_wrong(tile, kind)
             if wrong is not None:
-                place, value = (top + wrong[0], left + wrong[1]), tile[wrong]
-                if np.isfinite(value):
-                    raise ValueError(f"entry {place} of the distance matrix is negative: {value:g}")
-                raise ValueError(f"entry {place} of the matrix is {value} (NaN or infinity)")
+                raise _wrong_entry((top + wrong[0], left + wrong[1]), float(tile[wrong]))
         largest = max(largest, abs(upper).max(), abs(lower).max())
         if largest > HUGE:
             raise _off_scale(largest)
@@ -118,6 +115,20 @@ def check_square(
             f"not symmetric: entry ({a}, {b}) is {matrix[a, b]!s} but entry ({b}, {a}) is "
             f"{matrix[b, a]!s}, {worst / largest:.1e} of the largest entry apart"
         )
+
+
+def refuse_wrong(given: Any, kind: Kind) -> None:
+    """Raise an error that names the entry if values are not finite, or are negative distances."""
+    values = open_matrix(given)
+    wrong = find_wrong(values, kind)
+    if wrong is not None:
+        raise _wrong_entry(wrong, float(values[wrong]))
+
+
+def _wrong_entry(place: tuple[int, int], value: float) -> ValueError:
+    if np.isfinite(value):
+        return ValueError(f"entry {place} of the distance matrix is negative: {value:g}")
+    return ValueError(f"entry {place} of the matrix is {value} (NaN or infinity)")
 
 
 def _off_scale(largest: float) -> ValueError:
@@ -357,11 +368,19 @@ class Precomputed(Measure):
         """Return the objects if they correspond to columns, otherwise the kept columns."""
         return kept if objects.columns is None else objects
 
-    def landmarks_for(self, objects: Any, landmarks: Any) -> PrecomputedColumns:
+    def landmarks_for(
+        self, objects: Any, landmarks: Any, *, known: bool = False
+    ) -> PrecomputedColumns:
         """Return the landmarks' columns in these rows, which contain all values or only those."""
         m = len(landmarks)
         if objects.width == landmarks.width:
             return landmarks
+        if known:  # even if there are as many as landmarks
+            raise ValueError(
+                f"a second look needs the values to all training objects, n × {landmarks.width}; "
+                f"got {len(objects)} × {objects.width}, which is enough only for a model fitted "
+                f"with {parameter('neighbours', 0)}"
+            )
         if objects.width == m:
             return PrecomputedColumns(np.arange(m), m)
         full = f"n × {landmarks.width}, to all training objects, or " * (landmarks.width != m)

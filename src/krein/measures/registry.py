@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 from inspect import signature
 from typing import Any
 
 from ..core.shapes import Kind
-from ..wording import parameter
+from ..wording import list_of_measures, parameter
 from .base import Measure
 
 _REGISTRY = {
@@ -90,6 +91,13 @@ both_strands=False)
             raise ValueError(f"measure_params cannot be used with {named}: {params}")
         return Precomputed(_PRECOMPUTED[measure])
     if not isinstance(measure, str) or measure not in _REGISTRY:
+        known, named = [*available(), *_PRECOMPUTED], str(measure).lower()
+        near = get_close_matches(named, known) or [name for name in known if named in name]
+        if near:
+            meant = " or ".join(map(repr, near))
+            raise ValueError(
+                f"unknown measure {measure!r}: did you mean {meant}? {list_of_measures()} lists all"
+            )
         raise ValueError(
             f"unknown measure {measure!r}; choose one of {', '.join(available())}, "
             "a function of two objects, or 'precomputed' or 'precomputed-distance' "

@@ -16,7 +16,7 @@ import numpy as np
 from ..io.modelfile import ModelFileError, read_model, write_model
 from ..measures import Combined, Measure, get_measure
 from ..version import __version__
-from ..wording import parameter
+from ..wording import own_measure, parameter
 from . import ESTIMATORS, find_estimator
 from .model import LandmarkMap, Model
 from .schema import Context, check_schema, decode, decode_attributes, encode, hints_of
@@ -198,7 +198,7 @@ def _read(path: str | os.PathLike[str], measure: Any, max_size: int | None) -> d
         if measure is None:
             raise ValueError(
                 f"{path} was fitted with the measure {str(named['function'])[:60]!r}, which is "
-                f"not part of krein: pass it with {parameter('measure', 'FILE.py:FUNCTION')}"
+                f"not part of krein: pass it with {own_measure()}"
             )
         params["measure"] = measure
         own = get_measure(measure, _parameter(params.get("measure_params")))

@@ -41,6 +41,7 @@ from ..core.space import Embedding, LandmarkSpace
 from ..data.dataset import Chunk, LandmarkColumns, ObjectProfile, log_sizes
 from ..data.opening import is_empty, map_objects
 from ..measures import Measure
+from ..measures.objects import excerpt
 from ..measures.precomputed import GraphRows
 from .heads import (
     FeatureExplanation,
@@ -148,7 +149,7 @@ class KnownNeighbour:
     value: float  # of the measure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """Why an object got its label.
 
@@ -171,6 +172,16 @@ class Explanation:
     """`from_features` by the letters of a string (length,), or by the values of a series (length,
     channels): their sum is the same. None if the features have no place in the object."""
     sure: bool = False  # whether the features alone decided: comparisons contribute nothing
+
+    def __repr__(self) -> str:
+        """Return one line; all fields of many landmarks would fill a terminal."""
+        first = self.nearest[0] if self.nearest else None
+        name = "" if first is None else excerpt(first.name or f"object {first.index}", 20)
+        nearest = "" if first is None else f"; nearest: {name} ({first.label})"
+        return (
+            f"<Explanation: {self.label} rather than {self.runner_up}, log-odds "
+            f"{self.score:.3g}{nearest}>"
+        )
 
 
 @dataclass(frozen=True)
