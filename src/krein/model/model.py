@@ -558,8 +558,7 @@ class Model:
         """Return which objects (n,) have no hit; none if they were compared."""
         if self.hits is None:
             return np.zeros(len(answer.log_proba), dtype=bool)
-        found: NDArray[np.bool_] = ~np.isfinite(self._near(answer).apart).any(axis=1)
-        return found
+        return ~np.asarray(np.isfinite(self._near(answer).apart).any(axis=1))
 
     def _sets(self, coverage: float, by_class: bool, answer: Answer) -> NDArray[np.bool_]:
         odds = log_odds(answer.unbounded)
