@@ -37,6 +37,18 @@ def test_sequences(files, run):
     assert "\x1b" not in out
 
 
+def test_the_columns_that_may_contain_labels_are_listed(files, run):
+    rows = "".join(f"w{i},{'mh'[i % 2]}ouse,en\n" for i in range(6))
+    (files / "named.csv").write_text("id,word,tongue\n" + rows)
+    how = "--labels COLUMN ('id', 'tongue'; or a file), or --label-pattern REGEX"
+    named = ("named.csv", "--objects", "word")
+    assert inspected(run, *named)["advice"] == f"There are no labels: to fit a model, use {how}."
+    code, _, err = run("fit", *named, "-o", "m.krein")
+    assert (code, f"there are no labels; use {how}" in err) == (1, True)
+    about = inspected(run, "new.fasta")
+    assert about["advice"].endswith("use --labels FILE or --label-pattern REGEX.")
+
+
 def test_a_sample_stands_for_many(files, run):
     about = inspected(run, "words.csv", "--labels", "language", "--sample", "12")
     assert (about["objects"], about["sampled"], sum(about["signature"])) == (40, 12, 12)

@@ -17,7 +17,7 @@ from ..compare.cache import object_digests
 from ..core.ranks import short_labels
 from ..core.shapes import COUNT, Array
 from ..core.space import Signature
-from ..io import DataError, NamedObjects
+from ..io import DataError, NamedObjects, Source
 from ..io.modelfile import ModelFileError, is_model, read_model, read_versions
 from ..measures import Combined, get_measure
 from ..measures.base import plain
@@ -40,6 +40,7 @@ from .reading import (
     choose_measure,
     describe_classes,
     describe_single,
+    how_to_label,
     locating,
     open_input,
     say_ranks,
@@ -132,7 +133,7 @@ def describe_data(
         "measure_params": comparison.params,
         **found,
     }
-    about["advice"] = advise(source.kind, about, data.distance, data.symmetrize)
+    about["advice"] = advise(source, about, data.distance, data.symmetrize)
     return about, comparison
 
 
@@ -284,14 +285,14 @@ def measure_options(about: dict[str, Any]) -> str:
     return " ".join([f"--measure {about['measure']}", *params])
 
 
-def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -> str:
+def advise(source: Source, about: dict[str, Any], distance: bool, symmetrize: bool) -> str:
     """Return one sentence: what to do with the data."""
     if mistaken := mistaken_for(about["looks_like"], distance, remedies=MATRIX_REMEDIES):
         return mistaken
     if about["asymmetry"] and not symmetrize:
         return "The two directions differ: use --symmetrize to average them."
     if not about["classes"]:
-        return "There are no labels: to fit a model, use --labels or --label-pattern."
+        return f"There are no labels: to fit a model, use {how_to_label(source)}."
     counts = about["classes"]
     if len(counts) < 2:
         return "All objects have the same label: there is nothing to classify."
@@ -299,7 +300,7 @@ def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -
     if rare:
         return f"{describe_single(rare, counts)}."
     model = " --model ikfd (one pass)" if about["objects"] > LARGE else " the default model"
-    name = "" if kind == "matrix" else f" {measure_options(about)} and"
+    name = "" if source.kind == "matrix" else f" {measure_options(about)} and"
     remedy = f"use{name}{model}"
     share = about["negative_mass"]
     if share is None:
@@ -312,7 +313,7 @@ def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -
             f"{100 * share:.0f} % of the spectrum is negative: keep it, because krein uses it "
             f"and clipping would lose it; {remedy}."
         )
-    if kind == "vectors":
+    if source.kind == "vectors":
         return (
             f"The measure is (nearly) a kernel and the objects are vectors: gradient boosting or "
             f"an SVM may work as well; with krein, {remedy}."

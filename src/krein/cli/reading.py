@@ -18,7 +18,7 @@ from ..io import DataError, NamedObjects, Source, open_source
 from ..io.labels import PatternLabels
 from ..io.source import RecordSource
 from ..io.streams import UnreadableObjectError, read_once
-from ..io.tables import Layout
+from ..io.tables import Layout, LayoutSource
 from ..measures import Combined, Measure
 from ..measures.objects import take
 from .options import DataOptions, message_of, shortened
@@ -199,14 +199,29 @@ def locating(chunk: NamedObjects) -> Iterator[None]:
 # Labels
 
 
+def how_to_label(source: Source) -> str:
+    """Return the options that say where the labels are, with the columns of a table."""
+    if source.kind == "sequences":
+        return "--labels FILE or --label-pattern REGEX"
+    listed = ""
+    if isinstance(source, LayoutSource) and source.layout.heading:
+        layout = source.layout
+        others = [name for i, name in enumerate(layout.columns) if i not in layout.objects]
+        more = ", …" if len(others) > MOST_COLUMNS else ""
+        listed = ", ".join(map(repr, others[:MOST_COLUMNS])) + more
+    column = f"COLUMN ({listed}; or a file)" if listed else "COLUMN (or a file)"
+    return f"--labels {column}, or --label-pattern REGEX"
+
+
+MOST_COLUMNS = 12
+"""Number of columns that a message lists."""
+
+
 def require_labels(chunk: NamedObjects, source: Source, *, whole: bool = True) -> list[str]:
     """Return the labels, or raise an error that says how to give them; a single class is
     refused."""
     if chunk.labels is None:
-        how = "--labels COLUMN (or a file), or --label-pattern REGEX"
-        if chunk.kind == "sequences":
-            how = "--labels FILE or --label-pattern REGEX"
-        raise DataError(f"{source.shown}: there are no labels; use {how}")
+        raise DataError(f"{source.shown}: there are no labels; use {how_to_label(source)}")
     if whole and len(set(chunk.labels)) < 2:
         raise DataError(f"{source.shown}: all objects have the label {chunk.labels[0]!r}")
     return chunk.labels
