@@ -10,6 +10,7 @@ import threading
 import time
 from dataclasses import replace
 from functools import lru_cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ import dask
 import dask.bag as db
 from distributed import Client, LocalCluster
 
-from krein.data.dask import DaskCollection, connect
+from krein.data.dask import DaskCollection, connect, connected
 from krein.data.partitioned import EngineRows
 from krein.measures import get_measure
 
@@ -287,3 +288,13 @@ def test_a_worker_without_krein_is_reported():
         own.run(lambda: sys.modules.update(krein=None))
         with pytest.raises(RuntimeError, match=r"worker at tcp.* has krein none \(ModuleNotFound"):
             IKFD("levenshtein", landmarks=CHOSEN).fit(*bags())
+
+
+def test_a_connection_that_is_lost_while_tasks_are_sent_is_reported():
+    """Dask then raises an error of its own, whose class has changed between versions."""
+    client = SimpleNamespace(status="running", scheduler=SimpleNamespace(address="tcp://here:1"))
+    with pytest.raises(KeyError), connected(client):
+        raise KeyError("an error of the task itself")
+    with pytest.raises(ConnectionError, match="tcp://here:1 is lost"), connected(client):
+        client.status = "closed"
+        raise RuntimeError("Client is closed")

@@ -6,7 +6,7 @@ import concurrent.futures
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -132,6 +132,18 @@ def check_connection(client: Any) -> None:
         raise lost(client)
 
 
+@contextmanager
+def connected(client: Any) -> Iterator[None]:
+    """Raise the same error whether the connection to the scheduler is lost before or meanwhile."""
+    check_connection(client)
+    try:
+        yield
+    except Exception as error:
+        if client.status == "running":
+            raise
+        raise lost(client) from error
+
+
 def count_threads(client: Any) -> int:
     """Return the number of tasks that run at a time; 0 without workers."""
     check_connection(client)
@@ -232,7 +244,7 @@ class DaskEngine:
         It is not scattered, because scattered data are lost with their worker. With `worker`, an
         address, it is preferably stored there.
         """
-        with large_tasks():
+        with connected(self.client), large_tasks():
             return self.client.submit(
                 hand_out, item, pure=False, workers=worker, allow_other_workers=worker is not None
             )
@@ -248,19 +260,18 @@ class DaskEngine:
         import dask
 
         client = self.client
-        check_connection(client)
-        if beside is None:
-            lazy = dask.delayed(function, pure=False, traverse=True)
-            with large_tasks():
+        with connected(client), large_tasks():
+            if beside is None:
+                lazy = dask.delayed(function, pure=False, traverse=True)
                 found: list[Task] = client.compute([lazy(*map(_delayed, call)) for call in calls])
-            return found
-        held = client.who_has(list(beside))
-        holders = [tuple(held.get(task.key, ())) for task in beside]
-        workers = balanced(holders, client.nthreads() or {})
-        return [
-            client.submit(function, *call, pure=False, workers=worker, allow_other_workers=True)
-            for call, worker in zip(calls, workers, strict=True)
-        ]
+                return found
+            held = client.who_has(list(beside))
+            holders = [tuple(held.get(task.key, ())) for task in beside]
+            workers = balanced(holders, client.nthreads() or {})
+            return [
+                client.submit(function, *call, pure=False, workers=worker, allow_other_workers=True)
+                for call, worker in zip(calls, workers, strict=True)
+            ]
 
     def completed(self, tasks: list[Task]) -> Iterator[tuple[int, Task]]:
         """Yield each task with its number when it is finished, and release it.
