@@ -295,6 +295,10 @@ def test_a_connection_that_is_lost_while_tasks_are_sent_is_reported():
     client = SimpleNamespace(status="running", scheduler=SimpleNamespace(address="tcp://here:1"))
     with pytest.raises(KeyError), connected(client):
         raise KeyError("an error of the task itself")
-    with pytest.raises(ConnectionError, match="tcp://here:1 is lost"), connected(client):
+
+    def close():
         client.status = "closed"
         raise RuntimeError("Client is closed")
+
+    with pytest.raises(ConnectionError, match="tcp://here:1 is lost"), connected(client):
+        close()
