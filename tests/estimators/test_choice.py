@@ -134,13 +134,15 @@ def test_classes_of_equal_size_are_dealt_evenly(n_classes, size):
     assert (np.ptp(table, axis=0) <= 1).all()
 
 
-def test_groups_of_a_class_do_not_all_meet_in_one_fold():
-    """Even two objects of a class are held out, one after the other."""
-    values = np.repeat(np.arange(20.0), 10)[:, None]  # every tenth object is in the same fold
-    y = np.where(np.arange(200) % 100 == 5, 1, 0)
-    folds = dealt_folds(values, y, None)
+def test_a_fold_holds_at_most_one_object_of_a_small_class():
+    """Otherwise, some of them would be held out together, although new objects find all of them."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(30), rng.integers(2, 11, 30))
+    y = np.append(y, np.full(60, 30))
+    folds = dealt_folds(rng.normal(size=(len(y), 3)), y, None)
     assert (folds >= 0).all()
-    assert len(set(folds[y == 1])) == 2
+    for c in range(30):
+        assert np.bincount(folds[y == c]).max() == 1
 
 
 @BOTH

@@ -573,3 +573,4 @@ def test_pcvm_is_left_out_if_it_is_crowded_and_too_large_to_be_refitted():
     assert "pcvm" not in worthwhile_heads(few, 200)
     assert "pcvm" in worthwhile_heads(3 * few, 300)
     assert "pcvm" not in worthwhile_heads(many / 10, 80)
+    assert "pcvm" not in worthwhile_heads(np.full(150, 16.0), 200)  # twelve weights per object

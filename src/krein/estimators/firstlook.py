@@ -41,9 +41,10 @@ CLASS_WORK = 4e8
 PCVM_WORK = 5e8
 """PCVM is left out if N·m·C exceeds this, the work of one step of its search."""
 
-CROWDED, REFIT_WORK = 8, 1e8
-"""PCVM with more than `CROWDED` weights per object is refitted without each fold, or left out if
-N·m·C exceeds `REFIT_WORK`: approximate leave-one-out scores would be too good. In 60 classes of ten
+CROWDED, REFIT_WORK = 8, 3e7
+"""PCVM with more than `CROWDED` weights per object is refitted without each fold. If N·m·C exceeds
+`REFIT_WORK`, which takes too long, it is left out if it has more than twice as many weights:
+approximate leave-one-out scores would be too good. In 60 classes of ten
 vectors each, with twelve weights per object, the loss would seem to be half of what it is; with six
 and fewer, it is about right. (Of 450 words with 300 classes at random, all would seem to be
 recognised.)"""
@@ -70,11 +71,17 @@ def worthwhile_heads(sizes: Array, n_landmarks: int) -> dict[str, str]:
         found["ikqd"] = f"{few}, which cannot have a covariance of their own"
     elif C * float(m) ** 3 > CLASS_WORK:
         found["ikqd"] = f"{C:,} covariances of {m} landmarks would cost more than they are worth"
-    if N * m * C > (REFIT_WORK if is_crowded(N, m, C) else PCVM_WORK):
+    if N * m * C > (REFIT_WORK if is_crowded(2 * N, m, C) else PCVM_WORK):
         found["pcvm"] = (
             f"{m * C:,} weights for {N:,.0f} objects would cost more than they are worth"
         )
     return found
+
+
+def must_refit(n_objects: float, n_landmarks: int, n_classes: int) -> bool:
+    """Whether PCVM is crowded, and small enough to be refitted."""
+    work = n_objects * n_landmarks * n_classes
+    return is_crowded(n_objects, n_landmarks, n_classes) and work <= REFIT_WORK
 
 
 def is_crowded(n_objects: float, n_landmarks: int, n_classes: int) -> bool:
@@ -126,7 +133,7 @@ def fit_heads(
         settled = replace(pcvm, function=model.function, scales=model.scales)
         if sample.refits:
             scores.append(sample.refitted(settled, choice))
-        elif is_crowded(float(kept.moments.weights.sum()), len(landmarks.indices), C):
+        elif must_refit(float(kept.moments.weights.sum()), len(landmarks.indices), C):
             scores.append(cross_fitted(settled, choice, kept, sample))
         else:
             problems = pcvm.problems(landmarks.codes)
