@@ -12,11 +12,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import log_softmax
 
-from ..core.calibration import (
-    Family,
-    Priors,
-    fit_temperature,
-)
+from ..core.calibration import Family, Priors, fit_temperature
 from ..core.cascade import among_most_probable, fit_pool
 from ..core.gaussian import FisherFamily, GaussianFamily, QuadraticFamily, left_out_objects
 from ..core.moments import ClassMoments
@@ -44,10 +40,9 @@ PCVM_WORK = 5e8
 CROWDED, REFIT_WORK = 8, 3e7
 """PCVM with more than `CROWDED` weights per object is refitted without each fold. If N·m·C exceeds
 `REFIT_WORK`, which takes too long, it is left out if it has more than twice as many weights:
-approximate leave-one-out scores would be too good. In 60 classes of ten
-vectors each, with twelve weights per object, the loss would seem to be half of what it is; with six
-and fewer, it is about right. (Of 450 words with 300 classes at random, all would seem to be
-recognised.)"""
+approximate leave-one-out scores would be too good. In 60 classes of ten vectors each, with twelve
+weights per object, the loss would seem to be half of what it is; with six and fewer, it is about
+right. (Of 450 words with 300 classes at random, all would seem to be recognised.)"""
 
 POOLED_TOLERANCE = 3e-4
 """Tolerance per row of PCVM in the pool: a smaller one hardly changes the pool. (On parts of words,
