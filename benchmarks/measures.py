@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from krein.compare import open_pairs
-from krein.compare.pairs import limit_blas_threads
+from krein.compare.workers import limit_blas_threads
 
 from .timing import row
 

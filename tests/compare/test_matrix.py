@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from krein.compare import open_new_pairs, open_pairs
-from krein.compare.pairs import BLOCK_BYTES
+from krein.compare.pairs import VALUES_BYTES
 from krein.measures import precomputed as matrix_module
 from krein.measures.precomputed import PrecomputedColumns
 
@@ -113,12 +113,12 @@ def test_a_matrix_is_never_copied_as_a_whole(kind, tmp_path):
         total = sum(pairs.map_columns(lambda rows, values: values.sum(), columns))
         peak = tracemalloc.get_traced_memory()[1]
         assert total == 0
-        assert peak < 6 * BLOCK_BYTES < n * len(columns) * 8
+        assert peak < 6 * VALUES_BYTES < n * len(columns) * 8
         tracemalloc.reset_peak()
         block = pairs.block(np.arange(n), columns)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert peak < block.nbytes + 2.5 * BLOCK_BYTES
+        assert peak < block.nbytes + 2.5 * VALUES_BYTES
 
 
 def test_at_hand_is_false_for_values_in_a_file(tmp_path):

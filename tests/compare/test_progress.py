@@ -68,7 +68,7 @@ def test_verbose_shows_a_bar_on_a_terminal(verbose):
 @needs_terminal
 @pytest.mark.parametrize(("patience", "shows"), [(0.2, True), (600, False)])
 def test_a_bar_appears_by_default_if_the_work_takes_long(patience, shows):
-    wait = f"import krein.compare.pairs as w; w.PATIENCE = {patience}"
+    wait = f"import krein.compare.progress as w; w.PATIENCE = {patience}"
     shown = on_a_terminal(wait + CODE.format(verbose=None))
     assert (b"comparing" in shown) == shows
 
@@ -76,11 +76,11 @@ def test_a_bar_appears_by_default_if_the_work_takes_long(patience, shows):
 STILL = """
 import time
 import numpy as np
-import krein.compare.pairs as pairs
+import krein.compare.progress as progress
 import krein.estimators.krein as estimator
 from krein import KreinClassifier
 
-pairs.PATIENCE = 0.2
+progress.PATIENCE = 0.2
 known = estimator.fit_heads, estimator.fit_features
 
 def slowly(step):
@@ -106,7 +106,7 @@ def test_a_bar_appears_where_no_pair_is_compared(verbose):
 @pytest.mark.parametrize(("verbose", "long"), [(1, 1.0), (1, 60.0), (None, 1.0), (0, 1.0)])
 def test_long_work_is_announced_where_there_is_no_terminal(verbose, long):
     """Twelve blocks of a quarter of a second: after one second, about two more are expected."""
-    code = f"import krein.compare.pairs as w; w.LONG = {long}"
+    code = f"import krein.compare.progress as w; w.LONG_SECONDS = {long}"
     code += CODE.format(verbose=verbose).replace("0.05", "0.25")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     if verbose == 1 and long == 1.0:

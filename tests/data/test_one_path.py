@@ -13,7 +13,8 @@ from sklearn.base import clone
 
 import krein.data.files
 from krein import IKFD, IKQD, PCVM, KreinClassifier
-from krein.compare.pairs import Counter, processors
+from krein.compare.pairs import Counter
+from krein.compare.workers import processors
 from krein.core.moments import ClassMoments
 from krein.data import open_data
 from krein.data.dataset import aligned

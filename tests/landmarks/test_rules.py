@@ -81,7 +81,7 @@ def test_the_same_seed_gives_the_same_landmarks_whatever_the_blocks(rule, monkey
     first = rule.select(Pairs(ELM(), X, n_jobs=1), codes, rng()).indices
     again = rule.select(Pairs(ELM(), X, n_jobs=3), codes, rng()).indices
     assert_array_equal(first, again)
-    monkeypatch.setattr("krein.compare.pairs.BLOCK_BYTES", 5000)
+    monkeypatch.setattr("krein.compare.pairs.VALUES_BYTES", 5000)
     small = rule.select(Pairs(ELM(), X, n_jobs=2), codes, rng()).indices
     assert_array_equal(first, small)
 

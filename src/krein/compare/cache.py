@@ -104,7 +104,7 @@ def _alive(process: int) -> bool:
     return True
 
 
-FORMAT = 1
+CACHE_FORMAT = 1
 """Incremented whenever older folders would be misread."""
 
 _CHECKSUM = 16
@@ -136,7 +136,7 @@ class BlockCache:
         about = {"measure": measure.name, "params": measure.params(), "symmetrize": symmetrize}
         text = json.dumps(about, sort_keys=True)
         self.about = json.loads(text)  # tuples become lists, as they are read back
-        self._measured = f"{FORMAT} {text} "
+        self._measured = f"{CACHE_FORMAT} {text} "
         try:
             self.blocks.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -173,16 +173,16 @@ class BlockCache:
                     f"{self.folder} is not a cache folder (it contains {strangers[0]!r}); name a "
                     f"new or empty one"
                 )
-            text = json.dumps({"format": FORMAT, "about": self.about}, indent=1)
+            text = json.dumps({"format": CACHE_FORMAT, "about": self.about}, indent=1)
             _put(manifest, text.encode("utf-8"), keep=True)
         try:
             found = json.loads(manifest.read_text("utf-8"))
             version, about = found["format"], found["about"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CacheError(f"{manifest} cannot be read ({error}); delete {self.folder}") from None
-        if version != FORMAT:
+        if version != CACHE_FORMAT:
             raise CacheError(
-                f"{self.folder} has format {version}, but this version reads {FORMAT}; "
+                f"{self.folder} has format {version}, but this version reads {CACHE_FORMAT}; "
                 "name another folder"
             )
         if about != self.about:

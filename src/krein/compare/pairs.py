@@ -1,22 +1,11 @@
-"""Pairs of objects: row objects against column objects, compared in blocks, counted and cached.
-
-Blocks are computed by several threads, and their results are returned in order.
-"""
+"""Pairs of objects: row objects against column objects, compared in blocks, counted and cached."""
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from copy import copy
-from functools import lru_cache
-from itertools import chain, islice
-from multiprocessing import parent_process
 from os import PathLike
 from typing import Any, TypeVar
 
@@ -27,278 +16,19 @@ from ..measures import Measure, PairError, get_measure, take
 from ..measures.base import checked_objects
 from ..measures.objects import Objects, refuse_unordered
 from .cache import BlockCache, object_digests, was_made
+from .progress import progress
+from .workers import count_workers, in_order, in_process
 
-Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-AHEAD = 2
-"""Number of blocks, beyond one per worker, that may be started or finished; this bounds memory."""
-
-_here = threading.local()
-_starting, _one_at_a_time, _limiting = threading.Lock(), threading.Lock(), threading.Lock()
-_limits: list[Any] = []  # the limit of BLAS threads in force, once for each caller inside
-
-
-def processors() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def count_workers(n_jobs: int | None, *, default_all: bool) -> int:
-    """Return the number of workers that `n_jobs` stands for.
-
-    None means all processors if `default_all`, otherwise one; in a worker process started by
-    another library (such as scikit-learn), None means one. -1 means all, -2 all but one.
-    """
-    if n_jobs is None:
-        return processors() if default_all and parent_process() is None else 1
-    if n_jobs != int(n_jobs) or n_jobs == 0:
-        raise ValueError(f"n_jobs must be a whole number other than 0, or None; got {n_jobs!r}")
-    return int(n_jobs) if n_jobs > 0 else max(1, processors() + 1 + int(n_jobs))
-
-
-@lru_cache(1)
-def _blas_libraries() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()  # finding them takes milliseconds
-
-
-@contextmanager
-def limit_blas_threads() -> Iterator[None]:
-    """Limit BLAS to one thread while any caller is inside, in whatever order they leave."""
-    with _limiting:
-        limit = _limits[0] if _limits else _blas_libraries().limit(limits=1, user_api="blas")
-        _limits.append(limit)
-    try:
-        yield
-    finally:
-        with _limiting:
-            _limits.pop()
-            if not _limits:
-                limit.restore_original_limits()
-
-
-def in_order(
-    task: Callable[[Item], Result], items: Iterable[Item], workers: int
-) -> Iterator[Result]:
-    """Yield `task(item)` in the order of the items, from `workers` threads.
-
-    At most `workers + AHEAD` results wait at a time. A single item, and any call from inside a
-    task, runs in the calling thread. Items are taken one by one, in the calling thread, while the
-    workers are busy with earlier ones. BLAS is limited to one thread, whatever the number of
-    workers: otherwise our threads and those of BLAS would compete for the processors, and rounding
-    would depend on the number of workers.
-    """
-    if getattr(_here, "busy", False):
-        yield from map(task, items)
-        return
-    queue = iter(items)
-    first = list(islice(queue, 2))
-    everything = chain(first, queue)
-    with limit_blas_threads():
-        if workers == 1 or len(first) <= 1:
-            yield from map(task, everything)
-            return
-        pool = ThreadPoolExecutor(workers, thread_name_prefix="krein")
-        waiting: deque[Future[Result]] = deque()
-        try:
-            for item in everything:
-                waiting.append(pool.submit(_busy, task, item))
-                if len(waiting) == workers + AHEAD:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _busy(task: Callable[[Item], Result], item: Item) -> Result:
-    _here.busy = True
-    return task(item)
-
-
-def in_process(function: Callable[..., Result], *arguments: Any, workers: int) -> Result:
-    """Return `function(*arguments)` as computed by one of `workers` processes.
-
-    The processes are started once and kept for a while; the function may be a lambda.
-    """
-    from joblib.externals.loky import get_reusable_executor
-    from joblib.externals.loky.process_executor import BrokenProcessPool
-
-    with _starting:
-        # as long as joblib keeps them: a process that ends just when a task arrives can lose it
-        executor = get_reusable_executor(max_workers=workers, timeout=300)
-        future = executor.submit(function, *arguments)
-    try:
-        return future.result()
-    except BrokenProcessPool as error:
-        raise RuntimeError(
-            "a worker process died while comparing objects (killed, or out of memory); use "
-            "n_jobs=1 to compare in this process"
-        ) from error
-
-
-PATIENCE = 2.0
-"""Seconds after which a bar appears, unless the user has asked for one."""
-
-LONG = 10.0
-"""Seconds from which on remaining work is announced where no bar can be shown."""
-
-
-Advance = Callable[[int], None]
-"""Records that so many more pairs, fits or passes are done."""
-
-
-def unseen(more: int) -> None:
-    """Record nothing: no progress is shown."""
-
-
-class Bar:
-    """A bar that appears when the work has taken long enough, even if nothing was counted yet."""
-
-    def __init__(self, make: Callable[[], Any], wait: float) -> None:
-        self.make: Callable[[], Any] | None = make
-        self.done = 0
-        self.bar: Any = None
-        self._lock = threading.Lock()
-        self._later = threading.Timer(wait, self.show)
-        if wait:
-            self._later.daemon = True
-            self._later.start()
-        else:
-            self.show()
-
-    def show(self) -> None:
-        """Show the bar."""
-        with self._lock:
-            if self.make is not None:
-                self.bar = self.make()
-                self.bar.start()
-                self.bar.advance(self.bar.task_ids[0], self.done)
-
-    def advance(self, more: int) -> None:
-        """Record that this many more are done."""
-        with self._lock:
-            self.done += more
-            if self.bar is not None:
-                self.bar.advance(self.bar.task_ids[0], more)
-
-    def stop(self) -> None:
-        """Remove the bar, or the intention to show one."""
-        with self._lock:
-            self.make = None
-            self._later.cancel()
-            if self.bar is not None:
-                self.bar.stop()
-
-
-class Announcement:
-    """Says once how much work there is and how long it will take, as soon as this can be told."""
-
-    def __init__(self, total: int, what: str, unit: str) -> None:
-        self.total, self.work, self.told = total, f"{what} {total:,} {unit}", False
-        self.done = 0
-        self.first: tuple[float, int] | None = None  # when some were done, and how many
-        self._lock = threading.Lock()
-
-    def advance(self, more: int) -> None:
-        """Record that this many more are done."""
-        with self._lock:
-            self.done += more
-        if self.first is None:  # these took longer: functions are compiled, objects prepared
-            self.first = time.monotonic(), self.done
-            return
-        spent, done = time.monotonic() - self.first[0], self.done - self.first[1]
-        left = spent * (self.total - self.done) / done if done else 0.0
-        if spent >= 1.0 and left >= LONG and not self.told:
-            self.told = True
-            print(f"{self.work}: about {_duration(left)}", file=sys.stderr, flush=True)
-
-
-def _duration(seconds: float) -> str:
-    """Return a time in words.
-
-    >>> _duration(42), _duration(150), _duration(9000)
-    ('42 seconds', '2 minutes', '2.5 hours')
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
-
-
-@contextmanager
-def progress(
-    total: int | None, what: str, verbose: int | None, unit: str = "pairs"
-) -> Iterator[Advance]:
-    """Yield the function that counts what is done, and show how much that is.
-
-    A bar on standard error shows the number of pairs, their rate and the remaining time; the number
-    done and the elapsed time if the total is None. It appears only if standard error is a terminal,
-    and never inside another bar: at once if `verbose` is above 0, after two seconds if it is None,
-    never if it is 0. If standard error is not a terminal and `verbose` is above 0, one line
-    announces work that takes longer than about ten seconds.
-    """
-    asked = verbose is not None and verbose > 0
-    terminal = sys.stderr.isatty()
-    useful = (asked or verbose is None) if terminal else (asked and total is not None)
-    if not useful or not _one_at_a_time.acquire(blocking=False):
-        yield unseen
-        return
-    try:
-        if terminal:
-            bar = Bar(lambda: _bar(total, what, unit), 0.0 if asked else PATIENCE)
-            try:
-                yield bar.advance
-            finally:
-                bar.stop()
-        else:
-            assert total is not None
-            yield Announcement(total, what, unit).advance
-    finally:
-        _one_at_a_time.release()
-
-
-def _bar(total: int | None, what: str, unit: str) -> Any:
-    from rich import progress as rich
-    from rich.console import Console
-    from rich.text import Text
-
-    class Rate(rich.ProgressColumn):
-        def render(self, task: Any) -> Text:
-            digits = 0 if (task.speed or 0) > 10 else 1
-            shown = f"{task.speed:,.{digits}f} {unit}/s" if task.speed and unit else ""
-            return Text(shown, style="dim")
-
-    known, count = total is not None, f"{{task.completed:,.0f}} {unit}" if unit else ""
-    bar = rich.Progress(
-        rich.TextColumn("{task.description}"),
-        rich.BarColumn(),
-        rich.TaskProgressColumn() if known else rich.TextColumn(count),
-        Rate(),
-        rich.TimeRemainingColumn() if known else rich.TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    bar.add_task(what, total=total)
-    return bar
-
-
-# -------------------------------------------------------------------------------------------------
-# Pairs
-# -------------------------------------------------------------------------------------------------
 
 Evaluate = Callable[[Indices, Indices, bool], Array]
 """Computes the values of rows × columns; with True, of columns × rows."""
 
-BLOCK_BYTES = 2 * 2**20
+VALUES_BYTES = 2 * 2**20
 """Maximum size of a block: large enough for BLAS, small enough for the processor's cache."""
 
 TRIANGLE_ROWS = 32
 """Number of rows per step when half of a symmetric block is compared."""
-
 
 PART_SECONDS = 0.05
 """If time is limited, the clock is checked about this often."""
@@ -659,7 +389,7 @@ def open_cache(
 
 def block_rows(measure: Measure, n_cols: int) -> int:
     """Return the number of rows per block against `n_cols` columns."""
-    return max(1, min(BLOCK_BYTES // 8, measure.block_pairs) // max(1, n_cols))
+    return max(1, min(VALUES_BYTES // 8, measure.block_pairs) // max(1, n_cols))
 
 
 def check_finite(measure: Measure, values: Array) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import processors
+from ..compare.workers import processors
 from .dataset import (
     Chunk,
     Foreign,

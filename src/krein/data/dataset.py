@@ -22,17 +22,9 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import (
-    Counter,
-    Pairs,
-    averages,
-    compare_each,
-    count_workers,
-    in_order,
-    open_cache,
-    progress,
-    with_known,
-)
+from ..compare.pairs import Counter, Pairs, averages, compare_each, open_cache, with_known
+from ..compare.progress import progress
+from ..compare.workers import count_workers, in_order
 from ..core.moments import ClassMoments, ordered_sum
 from ..core.pcvm.rows import Rows
 from ..core.shapes import Array, Indices, Mask

@@ -24,7 +24,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Advance, Counter, in_order, progress, unseen
+from ..compare.pairs import Counter
+from ..compare.progress import Advance, progress, unseen
+from ..compare.workers import in_order
 from ..core.moments import ClassMoments, OrderedSum, ordered_sum
 from ..core.pcvm.rows import (
     BasisFunction,

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Counter, count_workers, in_order, try_symmetry
+from ..compare.pairs import Counter, try_symmetry
+from ..compare.workers import count_workers, in_order
 from ..core.moments import ClassMoments, OrderedSum
 from ..core.pcvm.rows import Rows
 from ..core.shapes import Array, Indices

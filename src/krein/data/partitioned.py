@@ -24,7 +24,9 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Counter, Pairs, limit_blas_threads, progress
+from ..compare.pairs import Counter, Pairs
+from ..compare.progress import progress
+from ..compare.workers import limit_blas_threads
 from ..core.moments import FAN, ClassMoments, OrderedSum, ordered_sum
 from ..core.pcvm.rows import Block, Rows, RowTerm, add_sums, rows_per_block, sums
 from ..core.shapes import Array, Indices

@@ -23,7 +23,8 @@ from sklearn.utils import Tags, assert_all_finite, check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_non_negative, column_or_1d, validate_data
 
-from ..compare.pairs import Counter, Pairs, limit_blas_threads, try_symmetry
+from ..compare.pairs import Counter, Pairs, try_symmetry
+from ..compare.workers import limit_blas_threads
 from ..core.calibration import Family, Priors
 from ..core.moments import ClassMoments
 from ..core.shapes import COUNT, Array, Codes, Indices, Mask, Within

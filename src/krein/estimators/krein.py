@@ -14,7 +14,8 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 
-from ..compare.pairs import block_rows, progress
+from ..compare.pairs import block_rows
+from ..compare.progress import progress
 from ..core.calibration import Priors
 from ..core.candidates import Points, no_points
 from ..core.cascade import Cascade, Worth, head_worth, look_worth

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from ..compare.pairs import block_rows, progress
+from ..compare.pairs import block_rows
+from ..compare.progress import progress
 from ..core.calibration import fit_temperature
 from ..core.cascade import Cascade
 from ..core.pcvm.left_out import left_out_scores, rows_to_ask

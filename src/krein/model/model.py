@@ -22,7 +22,8 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Counter, Pairs, averages, block_rows, limit_blas_threads, open_cache
+from ..compare.pairs import Counter, Pairs, averages, block_rows, open_cache
+from ..compare.workers import limit_blas_threads
 from ..core.candidates import KnownObjects, Points, no_points
 from ..core.cascade import Cascade
 from ..core.conformal import (
