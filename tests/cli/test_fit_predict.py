@@ -55,7 +55,7 @@ def test_rows_match_the_library(files, model, run):
 
 def test_rows_do_not_depend_on_chunks(files, model, run, monkeypatch):
     _, whole, _ = run("predict", "model.krein", "new.fasta")
-    monkeypatch.setattr(predict_module, "CHUNK", 3)
+    monkeypatch.setattr(predict_module, "AT_A_TIME", 3)
     _, parts, _ = run("predict", "model.krein", "new.fasta")
     assert parts == whole
     _, piped, _ = run("predict", "model.krein", input=(files / "new.fasta").read_bytes())
@@ -81,7 +81,7 @@ def test_json_lines_match_csv(files, model, run):
 
 @pytest.mark.parametrize("coverage", [0.25, 0.5, 1.0])
 def test_coverage_accepts_the_requested_share(files, model, run, coverage, monkeypatch):
-    monkeypatch.setattr(predict_module, "CHUNK", 7)
+    monkeypatch.setattr(predict_module, "AT_A_TIME", 7)
     new = (files / "new.fasta").read_bytes()
     code, out, _ = run("predict", "model.krein", "-", "--coverage", coverage, input=new)
     assert code == 0

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from krein import KreinClassifier, load
 from krein.cli import krein
 from krein.cli.predict import Counts
-from krein.cli.predictor import BY_CHANCE
+from krein.cli.status import BY_CHANCE
 from krein.io import open_source
 from krein.measures.sequences import SmithWaterman
 

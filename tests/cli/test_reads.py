@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from krein.cli import krein
-from krein.cli.predictor import Predictor
+from krein.cli.predictor import KeptAnswers, Predictor
 
 from .conftest import family, write_fasta
 
@@ -64,15 +64,15 @@ def test_answers_kept_for_copies_take_a_bounded_amount_of_memory(genes, run, tmp
     usual = run("predict", model, tmp_path / "new.fasta")[1]
     limit, kept = 1_000, []
     monkeypatch.setattr("krein.cli.predictor.ANSWER_BYTES", limit)
-    keep = Predictor._keep
+    add = KeptAnswers.add
 
     def watched(self, answers):
-        keep(self, answers)
-        size = self._nothing.dtype.itemsize
-        kept.append(len(self._kept))
-        assert sum(len(one) + size for one in self._kept) == self._kept_bytes <= limit
+        add(self, answers)
+        kept.append(len(self))
+        total = sum(len(one) + self.itemsize for one in self._answers)
+        assert total == self.bytes <= limit
 
-    monkeypatch.setattr(Predictor, "_keep", watched)
+    monkeypatch.setattr(KeptAnswers, "add", watched)
     assert run("predict", model, tmp_path / "new.fasta")[1] == usual
     assert 0 < kept[-1] < len(new)
 

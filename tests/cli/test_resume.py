@@ -25,7 +25,7 @@ def world(tmp_path_factory):
 @pytest.fixture
 def stopped(world, run, monkeypatch, tmp_path):
     """A run over chunks of four objects that is stopped in the third chunk."""
-    monkeypatch.setattr(predictor, "CHUNK", 4)
+    monkeypatch.setattr(predictor, "AT_A_TIME", 4)
     rows_of, calls = predictor.Predictor.rows_of, []
 
     def stopping(self, chunk, until=None):
@@ -88,8 +88,8 @@ def test_progress_is_told_in_lines_without_a_terminal(world, run, monkeypatch, t
     rng = np.random.default_rng(0)
     rows = [(f"n{i}", "-", "".join(rng.choice(list("ACDEFGHIKL"), 60))) for i in range(30)]
     write_fasta(tmp_path / "many.fasta", rows)
-    monkeypatch.setattr(predictor, "CHUNK", 10)
-    monkeypatch.setattr(predictor, "EVERY", 0.0)
+    monkeypatch.setattr(predictor, "AT_A_TIME", 10)
+    monkeypatch.setattr(output, "EVERY", 0.0)
     given = (world / "m.krein", tmp_path / "many.fasta", "-o", tmp_path / "o.csv")
     code, _, err = run("predict", *given)
     assert code == 0
@@ -108,7 +108,7 @@ def small_disk():
 
 @pytest.mark.parametrize("full", ["rows", "note"])
 def test_rows_survive_a_full_disk(world, run, monkeypatch, small_disk, full, tmp_path):
-    monkeypatch.setattr(predictor, "CHUNK", 4)
+    monkeypatch.setattr(predictor, "AT_A_TIME", 4)
     complete, calls = output.Resumable.complete, []
 
     def filling(self, file, n):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from krein.cli import predictor as predict_module
-from krein.cli.predictor import LetterReader
+from krein.cli.letters import LetterReader
 from krein.io import NamedObjects
 
 PATTERN = ("--label-pattern", r"family=(\w+)")
@@ -35,7 +35,7 @@ def put_between(files, bad):
 
 @pytest.mark.parametrize("size", [1, 3, 2048])
 def test_the_other_rows_are_not_lost(files, model, run, monkeypatch, size):
-    monkeypatch.setattr(predict_module, "CHUNK", size)
+    monkeypatch.setattr(predict_module, "AT_A_TIME", size)
     names = put_between(files, "MKV1LA")
     _, whole, _ = run("predict", "model.krein", "new.fasta")
     code, out, err = run("predict", "model.krein", "mixed.fasta")
@@ -270,7 +270,7 @@ def test_vectors_continue_after_a_bad_row(files, run):
 
 
 def test_a_chunk_of_only_bad_rows(files, run, monkeypatch):
-    monkeypatch.setattr(predict_module, "CHUNK", 1)
+    monkeypatch.setattr(predict_module, "AT_A_TIME", 1)
     test_vectors_continue_after_a_bad_row(files, run)
 
 

@@ -10,8 +10,9 @@ import lzma
 import os
 import stat
 import sys
+import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import file_digest
 from pathlib import Path
@@ -19,9 +20,18 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
+from ..compare.progress import in_words
 from ..io import DataError, Source
 from ..io.source import as_number
-from ..io.streams import STDIN, atomic_write, bare_name, is_stream, keep_mode, named_writer
+from ..io.streams import (
+    STDIN,
+    atomic_write,
+    bare_name,
+    is_stream,
+    keep_mode,
+    named_writer,
+    share_read,
+)
 from ..io.tables import JsonLines
 from .options import printable
 
@@ -95,6 +105,70 @@ class _SafeTerminal(io.TextIOBase):
 
     def flush(self) -> None:
         self.terminal.flush()
+
+
+# Progress
+
+EVERY = 30.0
+"""Seconds between two lines about progress, if standard error is not a terminal."""
+
+
+@contextmanager
+def reading_progress(source: Source) -> Iterator[Callable[[int], None]]:
+    """Show on standard error how much of a file has been read, and how long the rest will take.
+
+    On a terminal it is a bar, unless rows are shown there, and otherwise a line now and then.
+    """
+    if sys.stderr.isatty() and not sys.stdout.isatty():
+        with _bar(source) as advance:
+            yield advance
+        return
+    start = last = time.monotonic()
+    n = 0
+
+    def tell(more: int) -> None:
+        nonlocal last, n
+        n, now = n + more, time.monotonic()
+        if now - last < EVERY:
+            return
+        last, share = now, share_read(source.path)
+        text = f"{n:,} objects"
+        if share:
+            left = (now - start) * (1 - share) / share
+            text += f", {100 * share:.0f} % of {source.shown}, about {in_words(left)} left"
+        click.echo(f"krein: {printable(text, 300)}", err=True)
+
+    yield tell if not sys.stderr.isatty() else lambda _: None
+
+
+@contextmanager
+def _bar(source: Source) -> Iterator[Callable[[int], None]]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        ProgressColumn,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.fields[n]:,} objects")]
+    columns += [BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()]
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, n=0)
+        n = 0
+
+        def advance(more: int) -> None:
+            nonlocal n
+            n += more
+            share = share_read(source.path)
+            if share is not None:
+                bar.update(task, total=1.0, completed=share)
+            bar.update(task, n=n)
+
+        yield advance
 
 
 # Files
@@ -302,7 +376,7 @@ def file_hash(path: str) -> str:
 
 # Rows of results
 
-_SUFFIXES = {
+_ROW_SUFFIXES = {
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".tsv": "tsv", ".tab": "tsv",
     ".csv": "csv",
 }  # fmt: skip
@@ -315,7 +389,7 @@ def choose_row_format(path: str | None, wanted: str | None, source: Source | Non
     """
     if wanted is not None:
         return wanted
-    for suffix, row_format in _SUFFIXES.items():
+    for suffix, row_format in _ROW_SUFFIXES.items():
         if path is not None and bare_name(path).endswith(suffix):
             return row_format
     return "jsonl" if isinstance(source, JsonLines) else "csv"

@@ -40,18 +40,17 @@ from .output import (
     warnings_as_lines,
     writing,
 )
-from .predictor import (
+from .predictor import AT_A_TIME, Details, Predictor
+from .status import (
     AMBIGUOUS,
     BY_CHANCE,
-    CHUNK,
     CLASSIFIED,
-    KNOWN,
     NOVEL,
-    OK,
     UNREADABLE,
-    Details,
-    Predictor,
     Row,
+    by_probability,
+    decide_again,
+    is_classified,
 )
 
 MOST_NEAREST = 1000
@@ -371,11 +370,6 @@ def answer_of(row: Row) -> str:
     return str(row.get("rank_label", row["label"]))
 
 
-def is_classified(row: Row) -> bool:
-    """Whether the object of a row got a label, that is, is not ambiguous, novel or unreadable."""
-    return row["status"] in CLASSIFIED
-
-
 # --coverage and --fdr
 
 
@@ -390,7 +384,7 @@ def _kept(rows: Iterator[list[Row]], note: Callable[[Row], None]) -> Iterator[li
     def again() -> Iterator[list[Row]]:
         with waiting:
             waiting.seek(0)
-            while part := [json.loads(line) for line in islice(waiting, CHUNK)]:
+            while part := [json.loads(line) for line in islice(waiting, AT_A_TIME)]:
                 yield part
 
     return again()
@@ -407,7 +401,7 @@ def _covering(rows: Iterator[list[Row]], coverage: float) -> tuple[Iterator[list
     confidence = array("d")
 
     def note(row: Row) -> None:
-        if _is_compared(row) and row["reason"] is None:
+        if by_probability(row):
             confidence.append(row["probability"])
 
     kept, threshold = _kept(rows, note), 0.0
@@ -417,9 +411,8 @@ def _covering(rows: Iterator[list[Row]], coverage: float) -> tuple[Iterator[list
     def decided() -> Iterator[list[Row]]:
         for part in kept:
             for row in part:
-                if _is_compared(row) and row["reason"] is None:
-                    certain = KNOWN if "novelty" in row else OK
-                    row["status"] = AMBIGUOUS if row["probability"] < threshold else certain
+                if by_probability(row):
+                    decide_again(row, threshold)
             yield part
 
     return decided(), threshold
@@ -446,10 +439,6 @@ def _selecting(rows: Iterator[list[Row]], fdr: float) -> Iterator[list[Row]]:
                 found = [name for name, chosen in lists.items() if next(chosen)]
                 row["selected"] = "|".join(found) or None
         yield part
-
-
-def _is_compared(row: Row) -> bool:
-    return row["status"] not in (NOVEL, UNREADABLE)
 
 
 # --classified-out and --unclassified-out: split the objects into two files, as Kraken does

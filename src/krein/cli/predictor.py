@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
@@ -16,51 +13,31 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.conformal import FOUND_BY_CHANCE
 from ..core.ranks import Rank, RankAnswers, rank_names, rank_path
 from ..core.shapes import Array, Indices
 from ..data.dataset import NAMED, describe_foreign
 from ..io import DataError, NamedObjects, Source, open_source
-from ..io.streams import share_read
 from ..io.tables import JsonLines
 from ..measures import take
 from ..model.model import Comparisons, Model
+from .letters import letter_reader, strand_detector, turn
 from .options import message_of, printable
-from .output import warn
+from .output import reading_progress, warn
 from .reading import match_columns, own_measure_of
+from .status import NOVEL, UNREADABLE, Assessed, Decision, Ranked, Row, decide
 
-CHUNK = 2048
+AT_A_TIME = 2048
 """Number of objects in memory at a time."""
 
-MOST_LISTED, LISTED = 20, 10
+MOST_LISTED, LISTED_CLASSES = 20, 10
 """A service lists the probabilities of all classes, or if there are more than 20, of the 10 most
 probable ones."""
 
-NEAREST = 3
+EVIDENCE_OBJECTS = 3
 """Number of known objects that a service names as evidence."""
-
-KNOWN, OK, AMBIGUOUS, NOVEL, UNREADABLE = "known", "ok", "ambiguous", "novel", "unreadable"
-"""Status of an object. `ok` is `known` for a model that cannot recognise novel objects."""
 
 ANSWER_BYTES = 2**26
 """Answers for sequences and strings are kept up to this size in total, for copies of them."""
-
-STRAND_OBJECTS = 1_000
-"""The strand of DNA is determined from about this many known sequences."""
-
-PROTEIN_LETTERS, PROTEIN_SHARE = frozenset("EFILPQefilpq"), 0.1
-"""Letters that no code of DNA uses; a sequence with this share of them is a protein."""
-
-BY_CHANCE = "no nearer to the known objects than random objects of its size"
-"""Reason for calling an object ambiguous, whatever the probability of its label."""
-
-NO_HIT = "no hit"
-"""Reason for calling a query of a table of hits novel, whatever its p-value."""
-
-CLASSIFIED = (KNOWN, OK)
-"""An object with another status is unclassified, whatever its most probable label."""
-
-Row = dict[str, Any]  # a cell for each name of a column
 
 
 @dataclass(frozen=True)
@@ -77,18 +54,6 @@ class Details:
     nested: bool = False  # for JSON: all probabilities and the evidence, each in one cell
     selected: bool = False  # the p-value of a wrong label, and a cell for the lists of the object
     strand: str = "auto"  # of DNA: plus, both, or auto
-
-
-@dataclass(frozen=True)
-class Assessed:
-    """The predictions of a model for the objects of a chunk."""
-
-    places: list[int]  # positions of the objects that could be compared
-    objects: Any
-    assessed: NDArray[Any]  # structured, with `probabilities` and what else the model provides
-    reasons: dict[int, str]  # why the others could not, by position
-    foreign: dict[int, str]  # why some look unlike the training objects, by position
-    turned: set[int]  # positions of sequences that were compared on the other strand
 
 
 class Predictor:
@@ -117,7 +82,7 @@ class Predictor:
         self.n_jobs = n_jobs
         self.assesses = self.model.reference is not None  # novelty, sets and evidence
         if details.nested:
-            details = replace(details, evidence=NEAREST if self.assesses else None)
+            details = replace(details, evidence=EVIDENCE_OBJECTS if self.assesses else None)
         self.details, self.unknown_letters = details, unknown_letters
         self._set_thresholds()
         self.labels = [str(label) for label in self.model.classes.tolist()]
@@ -130,9 +95,7 @@ class Predictor:
                 f"{self.model.measure.name}"
             )
         self.foreign: dict[str, tuple[list[str], int]] = {}  # some names and the number, by reason
-        self.strands = self._strand_detector()
-        self._kept: OrderedDict[str, Any] = OrderedDict()  # answers, for copies
-        self._kept_bytes, self._lock = 0, Lock()
+        self.strands = strand_detector(self.model, details.strand)
         P = ("probabilities", np.float64, (len(self.labels),))
         numbers, others = ("novelty", "doubt"), ("status", "set", "why")
         more: list[Any] = [
@@ -143,8 +106,9 @@ class Predictor:
         more += [("rank_nodes", np.intp, (*R, 2)), ("rank_probabilities", float, (*R, 2))]
         more += [("rank_unknown", float, R), ("rank_novelty", float, R)]
         self._nothing = np.empty(0, dtype=[P, *more])
-        strand = [] if self.strands is None else ["strand"]
-        self.names = ["name", *self._columns(self._nothing), *strand, "reason"]
+        self.kept = KeptAnswers(self._nothing.dtype.itemsize)
+        nothing = Assessed([], [], self._nothing, {}, {}, set())
+        self.names = ["name", *self._columns(nothing, self._ranked(nothing), {})]
 
     def _set_thresholds(self) -> None:
         """Pass the thresholds on to the model; refuse options that it does not support."""
@@ -211,34 +175,6 @@ class Predictor:
                 f"--rank-names: {len(given)} names for {len(found)} ranks, as in {self.labels[0]!r}"
             )
         return list(given) or found
-
-    def _strand_detector(self) -> Any:
-        """Return what detects the strand of DNA; None if it does not matter."""
-        measure, given = self.model.measure, self.details.strand
-        if getattr(measure, "both_strands", True) or not self._compares_dna:
-            if given == "both":
-                raise click.UsageError(
-                    "--strand both is for a model of DNA that was not fitted with --both-strands"
-                )
-            return None
-        if given == "plus":
-            return None
-        from ..measures.sequences import StrandDetector
-
-        parts = [self.model.landmarks.objects]
-        if self.model.second_look is not None:
-            parts.append(self.model.second_look.objects)
-        known = [str(one) for part in parts for one in part]
-        return StrandDetector(known[:: max(1, len(known) // STRAND_OBJECTS)])
-
-    @property
-    def _compares_dna(self) -> bool:
-        measure = self.model.measure
-        if not hasattr(measure, "both_strands"):
-            return False
-        from ..measures.sequences import get_scoring
-
-        return get_scoring(measure.matrix).strands  # type: ignore[attr-defined]
 
     def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
         """Open new objects, read as the kind of objects that the model was fitted to."""
@@ -317,8 +253,8 @@ class Predictor:
 
     def rows(self, source: Source, done: int = 0) -> Iterator[tuple[NamedObjects, list[Row]]]:
         """Yield each chunk with its rows, after those of an earlier run."""
-        with _progress(source) as advance:
-            for chunk in source.stream(CHUNK):
+        with reading_progress(source) as advance:
+            for chunk in source.stream(AT_A_TIME):
                 if chunk.first >= done:
                     yield chunk, self.rows_of(chunk)
                 advance(len(chunk))
@@ -326,90 +262,75 @@ class Predictor:
     def rows_of(self, chunk: NamedObjects, until: float | None = None) -> list[Row]:
         """Return the row of each object of a chunk; past `until`, raise `OutOfTime`."""
         found = self.assess(chunk, until)
-        columns = self._columns(found.assessed)
-        reasons = self._reasons(found.assessed, found.objects)
-        each = zip(*columns.values(), reasons, strict=True)
-        answered = dict(zip(found.places, each, strict=True))
-        refused = found.foreign | found.reasons  # a foreign object may be unreadable, too
-        rows = []
-        for i, name in enumerate(chunk.names):
-            if i in refused:  # not compared
-                foreign = i not in found.reasons
-                rows.append(self.row_without_label(name, refused[i], foreign))
-            else:
-                cells = list(answered[i])
-                if self.strands is not None:
-                    cells.insert(-1, "-" if i in found.turned else "+")
-                rows.append(dict(zip(self.names, [name, *cells], strict=True)))
-        return rows
+        ranked = self._ranked(found)
+        decided = decide(found, ranked, self.model)
+        columns = self._columns(found, ranked, decided)
+        answered = dict(zip(found.places, zip(*columns.values(), strict=True), strict=True))
+        uncompared = found.foreign.keys() | found.reasons.keys()
+        return [
+            self._row_without_label(name, decided[i])
+            if i in uncompared
+            else dict(zip(self.names, [name, *answered[i]], strict=True))
+            for i, name in enumerate(chunk.names)
+        ]
 
-    def _reasons(self, found: NDArray[Any], objects: Any) -> list[str | None]:
-        """Return why objects are ambiguous or novel, or why an answer is not deeper."""
-        reasons: list[str | None] = [None] * len(found)
-        if not len(found):
-            return reasons
-        if self.separator is not None and self.taxonomy:
-            answers = self._answers_at_ranks(found)
-            reasons = answers.why_not_deeper(
-                self.taxonomy,
-                self.ranks,
-                self.separator,
-                self.model.rank_depths(found, answers),
-                self.model.novel_below,
-            )
-        if self.assesses:
-            alone = [False] * len(found)
-            if hasattr(objects, "indptr"):  # hits
-                alone = (np.diff(objects.indptr) == 0).tolist()
-            alike = (found["status"] == AMBIGUOUS) & (found["chance"] > FOUND_BY_CHANCE)
-            each = zip(alone, alike.tolist(), reasons, strict=True)
-            reasons = [NO_HIT if no else BY_CHANCE if a else why for no, a, why in each]
-        return reasons
+    def unreadable_row(self, name: str, reason: str) -> Row:
+        """Return the row of an object that cannot be read."""
+        return self._row_without_label(name, Decision(UNREADABLE, reason))
 
-    def _answers_at_ranks(self, found: NDArray[Any]) -> RankAnswers:
-        """Return the paths of objects down the taxonomy."""
-        if self._learned_ranks:
-            return RankAnswers.of_fields(found)
-        return RankAnswers.of_classes(self.taxonomy, found["probabilities"])
-
-    def row_without_label(self, name: str, reason: str, foreign: bool = False) -> Row:
-        """Return the row of an object that is unreadable, or of another kind."""
-        row: Row = dict.fromkeys(self.names) | {"name": name, "reason": reason}
-        row["status"] = NOVEL if foreign else UNREADABLE
-        if foreign and self.assesses:
+    def _row_without_label(self, name: str, decided: Decision) -> Row:
+        """Return the row of an object that was not compared."""
+        row: Row = dict.fromkeys(self.names) | {"name": name, **decided._asdict()}
+        if decided.status == NOVEL and self.assesses:
             row["novelty"] = 0.0
         return row
 
-    def _columns(self, found: NDArray[Any]) -> dict[str, list[Any]]:
+    def _ranked(self, found: Assessed) -> Ranked | None:
+        """Return the answers at the ranks of the labels; None if they are not paths."""
+        if self.separator is None or not self.taxonomy:
+            return None
+        if self._learned_ranks:
+            answers = RankAnswers.of_fields(found.assessed)
+        else:
+            answers = RankAnswers.of_classes(self.taxonomy, found.assessed["probabilities"])
+        depths = self.model.rank_depths(found.assessed, answers)
+        why = answers.why_not_deeper(
+            self.taxonomy, self.ranks, self.separator, depths, self.model.novel_below
+        )
+        return Ranked(answers, depths, why)
+
+    def _columns(
+        self, found: Assessed, ranked: Ranked | None, decided: Mapping[int, Decision]
+    ) -> dict[str, list[Any]]:
         """Return the columns of a table of predictions: a name, and a cell for each object."""
-        details, labels = self.details, self.labels
-        P = found["probabilities"]  # (n, C)
+        details, labels, assessed = self.details, self.labels, found.assessed
+        P = assessed["probabilities"]  # (n, C)
         order = np.argsort(-P, axis=1, kind="stable")  # (n, C): classes, the most probable first
         cells = self._label_cells(P, order)
-        ranked = None
-        if self.taxonomy:
-            answers = self._answers_at_ranks(found)
-            ranked = answers, self.model.rank_depths(found, answers)
-            cells |= self._rank_cells(*ranked)
+        if ranked is not None:
+            cells |= self._rank_cells(ranked)
         if details.nested:
-            most = len(labels) if len(labels) <= MOST_LISTED else details.top or LISTED
+            most = len(labels) if len(labels) <= MOST_LISTED else details.top or LISTED_CLASSES
             cells["probabilities"] = [
                 {labels[c]: float(p[c]) for c in classes[:most]}
                 for p, classes in zip(P, order.tolist(), strict=True)
             ]
-        cells["status"] = self._statuses(found, cells["probability"], ranked)
+        cells["status"] = [decided[i].status for i in found.places]
         if self.assesses:
-            cells["novelty"] = found["novelty"].tolist()
+            cells["novelty"] = assessed["novelty"].tolist()
         if details.selected:
-            cells["doubt"] = found["doubt"].tolist()
+            cells["doubt"] = assessed["doubt"].tolist()
             cells["selected"] = [None] * len(P)  # known only after all objects
         if details.sets is not None:
             cells["set"] = [
                 "|".join(label for label, inside in zip(labels, row, strict=True) if inside)
-                for row in found["set"]
+                for row in assessed["set"]
             ]
         if details.evidence is not None:
-            cells |= self._evidence_cells(found["why"], details.evidence)
+            cells |= self._evidence_cells(assessed["why"], details.evidence)
+        if self.strands is not None:
+            cells["strand"] = ["-" if i in found.turned else "+" for i in found.places]
+        cells["reason"] = [decided[i].reason for i in found.places]
         return cells
 
     def _label_cells(self, P: Array, order: Indices) -> dict[str, list[Any]]:
@@ -427,25 +348,6 @@ class Predictor:
             cells[f"label_{k}"], cells[f"probability_{k}"] = ranked(k - 1)
         return cells
 
-    def _statuses(
-        self,
-        found: NDArray[Any],
-        probabilities: list[float],
-        ranked: tuple[RankAnswers, Indices] | None,
-    ) -> list[str]:
-        """Return the status of each object, at its deepest answered rank if labels have ranks."""
-        if self.assesses:
-            statuses = found["status"].tolist()
-        else:
-            least = self.model.ambiguous_below
-            statuses = [AMBIGUOUS if p < least else OK for p in probabilities]
-        if ranked is None:
-            return statuses
-        answers, depths = ranked
-        known = KNOWN if self.assesses else OK
-        statuses = answers.statuses(statuses, depths, self.model.novel_below)
-        return [known if status == KNOWN else status for status in statuses]
-
     def _evidence_cells(self, why: NDArray[Any], most: int) -> dict[str, list[Any]]:
         """Return the columns of the nearest known objects."""
         nearest = [[_known_object(near) for near in one.nearest] for one in why]
@@ -458,10 +360,11 @@ class Predictor:
             for column, part in columns.items()
         }
 
-    def _rank_cells(self, answers: RankAnswers, depths: Indices) -> dict[str, list[Any]]:
+    def _rank_cells(self, ranked: Ranked) -> dict[str, list[Any]]:
         """Return the columns of the deepest rank that is certain enough, and of each rank."""
         cells: dict[str, list[Any]] = {"rank_label": [], "rank_probability": [], "rank": []}
-        for i, depth in enumerate(depths.tolist()):
+        answers = ranked.answers
+        for i, depth in enumerate(ranked.depths.tolist()):
             k = depth - 1
             node = self.taxonomy[k].nodes[answers.nodes[i, k, 0]] if depth else None
             cells["rank_label"].append(node)
@@ -484,9 +387,9 @@ class Predictor:
 
     def assess(self, chunk: NamedObjects, until: float | None = None) -> Assessed:
         """Return the predictions for a chunk, and the reasons for objects without one."""
-        objects, reasons = chunk.objects, dict[int, str]()
-        proteins = self._find_proteins(objects)
+        objects, proteins, reasons = chunk.objects, dict[int, str](), dict[int, str]()
         if self.letters is not None:
+            proteins = self.letters.proteins(objects)
             objects, reasons = self.letters.read(chunk, proteins)
         reasons |= chunk.unreadable
         refused = reasons.keys() | proteins.keys()
@@ -503,10 +406,7 @@ class Predictor:
         assessed = np.array(answers, dtype=answers[0].dtype) if answers else self._nothing
         compared = take(objects, np.array(good, dtype=np.intp))
         if turned:
-            from ..measures.sequences import reverse_complement
-
-            each = zip(good, compared, strict=True)
-            compared = [reverse_complement(x) if i in turned else x for i, x in each]
+            compared = turn(compared, good, turned)
         why = {i: f"of another kind: {text}" for i, text in foreign.items()}
         return Assessed(good, compared, assessed, reasons, why, turned)
 
@@ -516,16 +416,12 @@ class Predictor:
         """Return the answers by position, and the positions of sequences on the other strand."""
         if self.strands is None:
             return dict(self._answers(objects, chunk, places, until)), set()
-        from ..measures.sequences import reverse_complement
-
         if self.details.strand == "auto":
             turned = {i for i, x in zip(places, objects, strict=True) if self.strands.is_turned(x)}
-            each = zip(places, objects, strict=True)
-            ahead = [reverse_complement(x) if i in turned else x for i, x in each]
+            ahead = turn(objects, places, turned)
             return dict(self._answers(ahead, chunk, places, until)), turned
         found = dict(self._answers(objects, chunk, places, until))
-        other = [reverse_complement(x) for x in objects]
-        turned = set()
+        other, turned = turn(objects, places, set(places)), set()
         for i, answer in self._answers(other, chunk, places, until):
             if not isinstance(answer, str) and _is_better(answer, found[i]):
                 found[i] = answer
@@ -545,7 +441,7 @@ class Predictor:
         first: dict[str, int] = {}  # contents, and their first place among these
         known: dict[str, Any] = {}  # other requests may forget answers meanwhile
         for k, one in enumerate(objects):
-            answer = self._kept.get(one)
+            answer = self.kept.get(one)
             if answer is None:
                 first.setdefault(one, k)
             else:
@@ -558,21 +454,8 @@ class Predictor:
             if isinstance(answer, str) and places[first[one]] != i:  # the reason names the place
                 (answer,) = (why for _, why in self._predictions([one], chunk, [i], until))
             yield i, answer
-        self._keep((one, found[places[k]]) for one, k in first.items())
-
-    def _keep(self, answers: Iterator[tuple[str, Any]]) -> None:
-        """Keep answers for copies that may follow, as many as fit; the oldest are forgotten."""
-        if self.details.evidence is not None:  # explanations are large
-            return
-        row = self._nothing.dtype.itemsize
-        with self._lock:
-            for one, answer in answers:
-                if not isinstance(answer, str) and one not in self._kept:
-                    self._kept[one] = answer.copy()  # not the array that it is a row of
-                    self._kept_bytes += len(one) + row
-            while self._kept_bytes > ANSWER_BYTES:
-                one, _ = self._kept.popitem(last=False)
-                self._kept_bytes -= len(one) + row
+        if self.details.evidence is None:  # explanations are too large to keep
+            self.kept.add((one, found[places[k]]) for one, k in first.items())
 
     def _predictions(
         self, objects: Any, chunk: NamedObjects, places: list[int], until: float | None
@@ -628,17 +511,6 @@ class Predictor:
         plain["probabilities"] = P
         return plain
 
-    def _find_proteins(self, objects: Any) -> dict[int, str]:
-        """Return the positions of proteins among sequences that are to be compared as DNA."""
-        if self.letters is None or not self.letters.alphabet.nucleotides:
-            return {}
-        return {
-            i: "letters of proteins"
-            for i, one in enumerate(objects)
-            if isinstance(one, str)
-            and sum(map(one.count, PROTEIN_LETTERS)) >= max(1, PROTEIN_SHARE * len(one))
-        }
-
     def _find_foreign(self, objects: Any, chunk: NamedObjects, places: list[int]) -> dict[int, str]:
         """Return why objects look unlike the training objects, by position."""
         profile = self.model.profile
@@ -658,6 +530,36 @@ class Predictor:
             warn(describe_foreign(self.foreign))
         if self.letters is not None and self.letters.n_changed:
             warn(str(self.letters))
+
+
+class KeptAnswers:
+    """Answers for sequences and strings, kept for copies that may follow; thread-safe.
+
+    If they take more than `ANSWER_BYTES` together, the oldest are forgotten.
+    """
+
+    def __init__(self, itemsize: int) -> None:
+        self.itemsize, self.bytes = itemsize, 0  # of one answer, and of all with their objects
+        self._answers: OrderedDict[str, Any] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def get(self, contents: str) -> Any:
+        """Return the answer for such an object; None if there is none."""
+        return self._answers.get(contents)
+
+    def add(self, answers: Iterable[tuple[str, Any]]) -> None:
+        """Keep answers, unless they are reasons why there is none: these name a place."""
+        with self._lock:
+            for contents, answer in answers:
+                if not isinstance(answer, str) and contents not in self._answers:
+                    self._answers[contents] = answer.copy()  # not the array that it is a row of
+                    self.bytes += len(contents) + self.itemsize
+            while self.bytes > ANSWER_BYTES:
+                contents, _ = self._answers.popitem(last=False)
+                self.bytes -= len(contents) + self.itemsize
 
 
 def _is_better(answer: Any, other: Any) -> bool:
@@ -686,133 +588,3 @@ def too_few_for_novelty(model: Model) -> str | None:
         f"{needed} held-out objects, and there are {n:.0f}; fit to more objects, or use krein "
         f"predict --novel-below {np.ceil(1000 * reference.smallest) / 1000:g}"
     )
-
-
-class LetterReader:
-    """Reads sequences with letters that the scoring matrix of a model does not contain.
-
-    `policy` is one of `options.LETTER_POLICIES`, or None for the default
-    (`krein.measures.sequences`). As text, it is a message about the letters that were replaced.
-    """
-
-    def __init__(self, matrix: str, policy: str | None) -> None:
-        from ..measures.sequences import get_scoring
-
-        self.alphabet = get_scoring(matrix).alphabet
-        self.policy = {None: "map", "X": "X"}.get(policy, "fail")
-        self.changes: Counter[str] = Counter()
-        self.n_changed = 0
-
-    def read(
-        self, chunk: NamedObjects, others: Collection[int] = ()
-    ) -> tuple[list[Any], dict[int, str]]:
-        """Return the sequences in the letters that are scored, and why some are skipped.
-
-        Those at the positions `others` are left as they are.
-        """
-        from ..measures.sequences import UnreadableSequence
-
-        objects, reasons = list(chunk.objects), dict[int, str]()
-        for i, given in enumerate(objects):
-            changes: Counter[str] = Counter()
-            if isinstance(given, str) and i not in others:
-                try:
-                    objects[i] = self.alphabet.read(given, self.policy, changes)
-                except UnreadableSequence as error:
-                    reasons[i] = f"{chunk.where(i)}: {error.reason}"
-            self.n_changed += bool(changes)
-            self.changes += changes
-        return objects, reasons
-
-    def __str__(self) -> str:
-        how = ", ".join(f"{what} ({n:,})" for what, n in self.changes.most_common())
-        sequences = "1 sequence" if self.n_changed == 1 else f"{self.n_changed:,} sequences"
-        return printable(
-            f"{sequences} contained letters that {self.alphabet.name} does not score: {how} "
-            "(--unknown-letters)",
-            300,
-        )
-
-
-def letter_reader(measure: Any, policy: str | None) -> LetterReader | None:
-    """Return the reader for a measure that aligns sequences; None for any other measure.
-
-    A model fitted with its own rule for unknown letters keeps it unless `policy` is given.
-    """
-    rule = getattr(measure, "unknown_letters", None)
-    if rule is None or (policy is None and rule != "map"):
-        return None
-    return LetterReader(measure.matrix, policy)
-
-
-EVERY = 30.0
-"""Seconds between two lines about progress, if standard error is not a terminal."""
-
-
-@contextmanager
-def _progress(source: Source) -> Iterator[Callable[[int], None]]:
-    """Show on standard error how much of a file has been read, and how long the rest will take.
-
-    On a terminal it is a bar, unless rows are shown there, and otherwise a line now and then.
-    """
-    if sys.stderr.isatty() and not sys.stdout.isatty():
-        with _bar(source) as advance:
-            yield advance
-        return
-    start = last = time.monotonic()
-    n = 0
-
-    def tell(more: int) -> None:
-        nonlocal last, n
-        n, now = n + more, time.monotonic()
-        if now - last < EVERY:
-            return
-        last, share = now, share_read(source.path)
-        text = f"{n:,} objects"
-        if share:
-            left = (now - start) * (1 - share) / share
-            text += f", {100 * share:.0f} % of {source.shown}, about {in_words(left)} left"
-        click.echo(f"krein: {printable(text, 300)}", err=True)
-
-    yield tell if not sys.stderr.isatty() else lambda _: None
-
-
-def in_words(seconds: float) -> str:
-    """Return a duration for a person.
-
-    >>> in_words(42), in_words(720), in_words(9000)
-    ('42 s', '12 min', '2.5 h')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-@contextmanager
-def _bar(source: Source) -> Iterator[Callable[[int], None]]:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        ProgressColumn,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.fields[n]:,} objects")]
-    columns += [BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, n=0)
-        n = 0
-
-        def advance(more: int) -> None:
-            nonlocal n
-            n += more
-            share = share_read(source.path)
-            if share is not None:
-                bar.update(task, total=1.0, completed=share)
-            bar.update(task, n=n)
-
-        yield advance

@@ -18,7 +18,8 @@ from ..io import DataError, NamedObjects
 from ..version import __version__
 from .inspect import describe_model
 from .options import message_of
-from .predictor import Details, Predictor, Row
+from .predictor import Details, Predictor
+from .status import Row
 
 STEP, STEP_SECONDS = 32, 0.2
 """Maximum number of objects, and estimated time, of a step. Between two steps of a request, other
