@@ -1,4 +1,4 @@
-"""How messages name the parameters that the user can set: as in Python, or as on the command line.
+"""How messages name parameters, as in Python or as on the command line, and kinds of values.
 
 Code that raises an error or a warning asks for the name here, so that nobody has to translate a
 finished message.
@@ -61,7 +61,32 @@ def measure_parameter(name: str, value: str) -> str:
 
 def own_measure() -> str:
     """Return how to pass a measure of your own to a model that was fitted with it."""
-    return "--measure FILE.py:FUNCTION" if _options else "krein.load(path, measure=function)"
+    return "--measure FILE.py:FUNCTION" if _options else "krein.load(path, measure=…)"
+
+
+def article(noun: str) -> str:
+    """Return a noun with its indefinite article.
+
+    >>> article("integer"), article("set"), article("IKFD")
+    ('an integer', 'a set', 'an IKFD')
+    """
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
+_KINDS = {"int": "integer", "float": "number", "str": "string"}
+
+
+def kind_of(value: object) -> str:
+    """Return what kind of value was found where another one is expected.
+
+    >>> kind_of(3), kind_of("Anne"), kind_of(None), kind_of({1})
+    ('an integer (3)', "a string ('Anne')", 'None', 'a set ({1})')
+    """
+    if value is None:
+        return "None"
+    text, kind = repr(value), type(value).__name__
+    shown = text if len(text) <= 30 else text[:30] + "…"
+    return f"{article(_KINDS.get(kind, kind))} ({shown})"
 
 
 def list_of_measures() -> str:

@@ -228,6 +228,8 @@ def test_data_errors_are_one_line_and_exit_with_1(files, run, args, message):
         (["nothing"], "No such command 'nothing'"),
         (["fit", "words.csv", "--labels", "language", "--measure", "levenstein", "-o", "m"],
          "unknown measure 'levenstein': did you mean 'levenshtein'? krein fit --help lists all"),
+        (["fit", "families.fasta", "--measure", "levenstein", "-o", "m"],  # and no labels
+         "unknown measure 'levenstein'"),
         (["fit", "words.csv", "--labels", "language", "--measure-param", "x=1", "-o", "m"],
          "has no parameter 'x'; its parameters: normalize"),
         (["fit", "words.csv", "--labels", "language", "--landmarks", "kmeans", "-o", "m"],

@@ -14,6 +14,7 @@ import krein
 from krein import IKFD, IKQD, IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
 from krein.io.modelfile import ModelFileError, read_model, write_model
 from krein.landmarks import MEB, Random
+from krein.measures import Combined
 from krein.measures.vectors import ELM
 
 X, y = load_iris(return_X_y=True)
@@ -78,6 +79,17 @@ def test_loading_asks_for_the_users_function_by_name(tmp_path):
         krein.load(tmp_path / "m.krein")
     again = krein.load(tmp_path / "m.krein", measure=overlap)
     assert_array_equal(again.predict_proba(WORDS), clf.predict_proba(WORDS))
+
+
+def test_a_record_compared_by_the_users_function_is_saved(tmp_path):
+    records = [{"word": word} for word in WORDS]
+    parts = {"word": lambda a, b: overlap(a, b)}  # no name by which a file could import it
+    clf = IKFD("combined", landmarks="all", measure_params={"parts": parts})
+    clf.fit(records, LANGUAGES).save(tmp_path / "m.krein")
+    with pytest.raises(ValueError, match=r"pass it with krein\.load\(path, measure="):
+        krein.load(tmp_path / "m.krein")
+    again = krein.load(tmp_path / "m.krein", measure=Combined(parts))
+    assert_array_equal(again.predict_proba(records), clf.predict_proba(records))
 
 
 def test_an_unneeded_measure_is_refused(tmp_path):

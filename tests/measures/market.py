@@ -116,7 +116,7 @@ BAD_PEOPLE = [
     ([{"name": "Anna"}, {"name": NAN}], "record 1 has no value in the column 'name'"),
     ([{"name": "Anna"}, {"name": 3}], "record 1 cannot be compared in column 'name': its string"),
     ([{"name": "Anna"}, ("Anne", 3)], "record 1 has 2 values; its columns are 'name'"),
-    ([{"name": "Anna"}, "Anne"], r"record 1 is 'Anne', a str, not a record"),
+    ([{"name": "Anna"}, "Anne"], r"record 1 is a string \('Anne'\), not a record"),
     ({"name": "Anna"}, "got a single record; pass a list"),
 ]
 BAD_RECEPTORS = [
@@ -129,7 +129,7 @@ BAD_RECEPTORS = [
         "receptor 1 has no beta chain",
     ),
     ([("TRBV9", "CASSF"), ("TRBV9",)], "receptor 1 .* must consist of a V gene and a CDR3"),
-    ([("TRBV9", "CASSF"), 3], "receptor 1 is 3, a int"),
+    ([("TRBV9", "CASSF"), 3], r"receptor 1 is an integer \(3\)"),
     ([("TRBV9", "CASSF"), ("TRBV9", "CAF", "TRBV9", "CAF")], "receptor 1 .* two beta chains"),
     ("TRBV9 CASSF", "pass a list"),
 ]
@@ -215,7 +215,11 @@ MARKET = [
     Case("jensen-shannon", counts, bad=BAD_COUNTS),
     Case("hausdorff", point_sets, bad=BAD_SETS),
     Case("modified-hausdorff", point_sets, {"metric": "cityblock"}, bad=BAD_SETS),
-    Case("compression", texts, bad=[(["a", ""], "text 1 is empty"), (["a", 3], "text 1 is a int")]),
+    Case(
+        "compression",
+        texts,
+        bad=[(["a", ""], "text 1 is empty"), (["a", 3], "text 1 is an integer")],
+    ),
     Case("compression", texts, {"compressor": "zlib"}),
     Case("combined", people, {"parts": PEOPLE, "weights": {"birthday": 4.0, "walk": 0.1}}),
     Case("combined", people, KERNELS),

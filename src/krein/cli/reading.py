@@ -48,6 +48,8 @@ def open_input(options: DataOptions, skip_unreadable: bool = False) -> Source:
         except ValueError as error:
             raise click.UsageError(str(error)) from error
     combined = combined_measure(options)
+    if combined is None:
+        check_name(options.measure)  # before anything is read
     if combined is not None and options.objects is not None:
         raise click.UsageError(
             "--objects cannot be used with --measure COLUMN=MEASURE, which names the columns"
@@ -433,6 +435,18 @@ def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Co
             message = f"--measure-param {given}: {message}"
         raise click.UsageError(message) from error
     return found
+
+
+def check_name(measure: str | None) -> None:
+    """Refuse a measure of an unknown name; a function of the user's own is not run yet."""
+    from ..measures import available, get_measure
+
+    if measure is None or measure.rpartition(":")[0].endswith(".py") or measure in available():
+        return
+    try:
+        get_measure(measure)
+    except ValueError as error:
+        raise click.UsageError(message_of(error)) from error
 
 
 def combined_measure(options: DataOptions) -> Combined | None:

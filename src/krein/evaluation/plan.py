@@ -18,6 +18,7 @@ from ..core.shapes import Indices
 from ..data.dataset import check_labels
 from ..estimators import MODELS
 from ..landmarks.base import All
+from ..wording import article
 from .baselines import (
     Baseline,
     ClippedSVM,
@@ -203,7 +204,7 @@ def get_models(
             model = clone(model).set_params(**shared_by_all)  # all use the same measure
         elif not isinstance(model, Baseline):
             raise TypeError(
-                f"model {name!r} is a {type(model).__name__}: evaluate accepts krein's "
+                f"model {name!r} is {article(type(model).__name__)}: evaluate accepts krein's "
                 f"classifiers, or one of the names {', '.join(AVAILABLE)}"
             )
         found[name] = model

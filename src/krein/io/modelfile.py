@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..wording import article
 from .arrays import ArrayFormatError, check_characters, read_header, read_values
 from .streams import (
     CELL,
@@ -291,7 +292,7 @@ def _plain(value: Any, stored: _Stored, name: str) -> Any:
             stored.hashed.add(value)
         items = [_plain(item, stored, f"{name}.{i}") for i, item in enumerate(value)]
         return {type(value).__name__: items}
-    raise TypeError(f"{name}: a {type(value).__name__} cannot be saved in a model file")
+    raise TypeError(f"{name}: {article(type(value).__name__)} cannot be saved in a model file")
 
 
 class _Rebuilding:

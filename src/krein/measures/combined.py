@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.shapes import Array, Indices, Kind
+from ..wording import kind_of
 from .alignments import ComparedPart, Parts, SideBySide
 from .base import Measure, read_parameters
 from .features import FeatureMap, RecordFeatures
@@ -333,8 +334,8 @@ class Combined(Measure):
                 reason = f"has {len(item)} values; its columns are {listed(self.columns)}"
                 raise RefusedObject("record", row, reason)
             return dict(zip(self.columns, item, strict=True))
-        reason = f"is {excerpt(str(item), 30)}, a {type(item).__name__}, not a record with the "
-        raise RefusedType("record", row, f"{reason}columns {listed(self.columns)}")
+        reason = f"is {kind_of(item)}, not a record with the columns {listed(self.columns)}"
+        raise RefusedType("record", row, reason)
 
     # -- comparing ---------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.shapes import Array
+from ..wording import kind_of
 from .base import Measure
 from .objects import Objects, RefusedObject, RefusedType, unframed
 
@@ -93,7 +94,7 @@ class Compression(Measure):
             elif isinstance(item, bytes | bytearray | memoryview):
                 texts.append(bytes(item))
             else:
-                raise RefusedType("text", row, f"is a {type(item).__name__}, not a str or bytes")
+                raise RefusedType("text", row, f"is {kind_of(item)}, not a string or bytes")
             if not texts[-1]:
                 raise RefusedObject("text", row, "is empty")
         return texts

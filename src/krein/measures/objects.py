@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.shapes import Indices
+from ..wording import article, kind_of
 
 Objects = Any  # an array, a list, or a type of the measure's own with len() and [indices]
 
@@ -96,7 +97,7 @@ class Readable(NamedTuple):
     >>> from krein.measures import get_measure
     >>> mask, reasons = get_measure("levenshtein").readable(["house", None])
     >>> mask.tolist(), reasons
-    ([True, False], {1: 'string is None, a NoneType, not a str'})
+    ([True, False], {1: 'string is None, not a string'})
     """
 
     mask: NDArray[np.bool_]
@@ -320,16 +321,16 @@ def refuse_unordered(X: Any) -> None:
     ...
     X is a set, and its objects have no order: pass a list, such as sorted(X)
     """
-    kind = type(X).__name__
+    kind = article(type(X).__name__)
     if hasattr(X, "shape"):  # a sparse matrix of SciPy may be a dict
         return
     if isinstance(X, Mapping):
-        raise TypeError(f"X is a {kind}: pass a list of the objects, such as list(X.values())")
+        raise TypeError(f"X is {kind}: pass a list of the objects, such as list(X.values())")
     if isinstance(X, Set):
-        raise TypeError(f"X is a {kind}, and its objects have no order: pass a list, such as "
+        raise TypeError(f"X is {kind}, and its objects have no order: pass a list, such as "
                         "sorted(X)")  # fmt: skip
     if isinstance(X, Iterator):
-        raise TypeError(f"X is a {kind}, which can be read only once: pass a list, list(X)")
+        raise TypeError(f"X is {kind}, which can be read only once: pass a list, list(X)")
 
 
 def as_list(objects: Any, what: str) -> list[str]:
@@ -348,7 +349,7 @@ def as_list(objects: Any, what: str) -> list[str]:
     strings = list(objects)
     for row, string in enumerate(strings):
         if not isinstance(string, str):
-            raise RefusedType(what, row, f"is {string!r}, a {type(string).__name__}, not a str")
+            raise RefusedType(what, row, f"is {kind_of(string)}, not a string")
     return strings
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..wording import measure_parameter
+from ..wording import kind_of, measure_parameter
 from .objects import RefusedObject, RefusedType, excerpt
 
 ORGANISMS = ("human", "mouse")
@@ -235,7 +235,7 @@ def chains_of(item: Any, row: int) -> list[tuple[str, str]]:
     elif isinstance(item, Sequence | np.ndarray) and not isinstance(item, bytes):
         parts = list(item)
     else:
-        reason = f"is {item!r}, a {type(item).__name__}, not a record, a tuple or a str"
+        reason = f"is {kind_of(item)}, not a record, a tuple or a string"
         raise RefusedType("receptor", row, reason)
     if len(parts) % 2 or not parts:
         reason = "must consist of a V gene and a CDR3 for each chain"

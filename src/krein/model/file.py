@@ -16,7 +16,7 @@ import numpy as np
 from ..io.modelfile import ModelFileError, read_model, write_model
 from ..measures import Combined, Measure, get_measure
 from ..version import __version__
-from ..wording import own_measure, parameter
+from ..wording import article, own_measure, parameter
 from . import ESTIMATORS, find_estimator
 from .model import LandmarkMap, Model
 from .schema import Context, check_schema, decode, decode_attributes, encode, hints_of
@@ -41,7 +41,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """
     name = type(estimator).__name__
     if name not in ESTIMATORS or type(estimator) is not find_estimator(name):
-        raise TypeError(f"a {name} is not part of krein and cannot be saved")
+        raise TypeError(f"{article(name)} is not part of krein and cannot be saved")
     features = getattr(estimator, "features", None)
     if features is not None and not isinstance(features, str):
         raise TypeError(
@@ -52,6 +52,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     tree = to_tree(estimator)
     named = tree["params"]["measure"]
     own = estimator.measure if isinstance(named, dict) and "function" in named else None
+    if isinstance(own, str):  # "combined", with a function for one of its parts
+        own = estimator.measure_
 
     def read_back(written: str) -> None:
         try:
