@@ -57,7 +57,7 @@ class Details:
 
 
 class Predictor:
-    """A loaded model, and its rows of predictions."""
+    """A loaded model: `open` new objects, `assess` each chunk of them, and make `rows` of it."""
 
     def __init__(
         self,
@@ -96,16 +96,7 @@ class Predictor:
             )
         self.foreign: dict[str, tuple[list[str], int]] = {}  # some names and the number, by reason
         self.strands = strand_detector(self.model, details.strand)
-        P = ("probabilities", np.float64, (len(self.labels),))
-        numbers, others = ("novelty", "doubt"), ("status", "set", "why")
-        more: list[Any] = [
-            *((name, float) for name in numbers),
-            *((name, object) for name in others),
-        ]
-        R = (len(self.ranks),)
-        more += [("rank_nodes", np.intp, (*R, 2)), ("rank_probabilities", float, (*R, 2))]
-        more += [("rank_unknown", float, R), ("rank_novelty", float, R)]
-        self._nothing = np.empty(0, dtype=[P, *more])
+        self._nothing = _no_predictions(len(self.labels), len(self.ranks))
         self.kept = KeptAnswers(self._nothing.dtype.itemsize)
         nothing = Assessed([], [], self._nothing, {}, {}, set())
         self.names = ["name", *self._columns(nothing, self._ranked(nothing), {})]
@@ -250,140 +241,6 @@ class Predictor:
                 f"{wanted} by {self.model.measure.name}; if it is the wrong column, name the right "
                 "one with --objects"
             )
-
-    def rows(self, source: Source, done: int = 0) -> Iterator[tuple[NamedObjects, list[Row]]]:
-        """Yield each chunk with its rows, after those of an earlier run."""
-        with reading_progress(source) as advance:
-            for chunk in source.stream(AT_A_TIME):
-                if chunk.first >= done:
-                    yield chunk, self.rows_of(chunk)
-                advance(len(chunk))
-
-    def rows_of(self, chunk: NamedObjects, until: float | None = None) -> list[Row]:
-        """Return the row of each object of a chunk; past `until`, raise `OutOfTime`."""
-        found = self.assess(chunk, until)
-        ranked = self._ranked(found)
-        decided = decide(found, ranked, self.model)
-        columns = self._columns(found, ranked, decided)
-        answered = dict(zip(found.places, zip(*columns.values(), strict=True), strict=True))
-        uncompared = found.foreign.keys() | found.reasons.keys()
-        return [
-            self._row_without_label(name, decided[i])
-            if i in uncompared
-            else dict(zip(self.names, [name, *answered[i]], strict=True))
-            for i, name in enumerate(chunk.names)
-        ]
-
-    def unreadable_row(self, name: str, reason: str) -> Row:
-        """Return the row of an object that cannot be read."""
-        return self._row_without_label(name, Decision(UNREADABLE, reason))
-
-    def _row_without_label(self, name: str, decided: Decision) -> Row:
-        """Return the row of an object that was not compared."""
-        row: Row = dict.fromkeys(self.names) | {"name": name, **decided._asdict()}
-        if decided.status == NOVEL and self.assesses:
-            row["novelty"] = 0.0
-        return row
-
-    def _ranked(self, found: Assessed) -> Ranked | None:
-        """Return the answers at the ranks of the labels; None if they are not paths."""
-        if self.separator is None or not self.taxonomy:
-            return None
-        if self._learned_ranks:
-            answers = RankAnswers.of_fields(found.assessed)
-        else:
-            answers = RankAnswers.of_classes(self.taxonomy, found.assessed["probabilities"])
-        depths = self.model.rank_depths(found.assessed, answers)
-        why = answers.why_not_deeper(
-            self.taxonomy, self.ranks, self.separator, depths, self.model.novel_below
-        )
-        return Ranked(answers, depths, why)
-
-    def _columns(
-        self, found: Assessed, ranked: Ranked | None, decided: Mapping[int, Decision]
-    ) -> dict[str, list[Any]]:
-        """Return the columns of a table of predictions: a name, and a cell for each object."""
-        details, labels, assessed = self.details, self.labels, found.assessed
-        P = assessed["probabilities"]  # (n, C)
-        order = np.argsort(-P, axis=1, kind="stable")  # (n, C): classes, the most probable first
-        cells = self._label_cells(P, order)
-        if ranked is not None:
-            cells |= self._rank_cells(ranked)
-        if details.nested:
-            most = len(labels) if len(labels) <= MOST_LISTED else details.top or LISTED_CLASSES
-            cells["probabilities"] = [
-                {labels[c]: float(p[c]) for c in classes[:most]}
-                for p, classes in zip(P, order.tolist(), strict=True)
-            ]
-        cells["status"] = [decided[i].status for i in found.places]
-        if self.assesses:
-            cells["novelty"] = assessed["novelty"].tolist()
-        if details.selected:
-            cells["doubt"] = assessed["doubt"].tolist()
-            cells["selected"] = [None] * len(P)  # known only after all objects
-        if details.sets is not None:
-            cells["set"] = [
-                "|".join(label for label, inside in zip(labels, row, strict=True) if inside)
-                for row in assessed["set"]
-            ]
-        if details.evidence is not None:
-            cells |= self._evidence_cells(assessed["why"], details.evidence)
-        if self.strands is not None:
-            cells["strand"] = ["-" if i in found.turned else "+" for i in found.places]
-        cells["reason"] = [decided[i].reason for i in found.places]
-        return cells
-
-    def _label_cells(self, P: Array, order: Indices) -> dict[str, list[Any]]:
-        """Return the columns of the most probable labels."""
-
-        def ranked(k: int) -> tuple[list[str], list[float]]:
-            classes = order[:, k]
-            return [self.labels[c] for c in classes], P[np.arange(len(P)), classes].tolist()
-
-        cells: dict[str, list[Any]] = {}
-        cells["label"], cells["probability"] = ranked(0)
-        cells["runner_up"], cells["runner_up_probability"] = ranked(1)
-        most = min(self.details.top, len(self.labels))
-        for k in range(3, most + 1):  # the second is the runner-up
-            cells[f"label_{k}"], cells[f"probability_{k}"] = ranked(k - 1)
-        return cells
-
-    def _evidence_cells(self, why: NDArray[Any], most: int) -> dict[str, list[Any]]:
-        """Return the columns of the nearest known objects."""
-        nearest = [[_known_object(near) for near in one.nearest] for one in why]
-        if self.details.nested:
-            return {"evidence": nearest}
-        columns = {"nearest": "name", "nearest_label": "label", "nearest_value": "value"}
-        return {
-            f"{column}_{k + 1}": [known[k][part] if k < len(known) else None for known in nearest]
-            for k in range(most)
-            for column, part in columns.items()
-        }
-
-    def _rank_cells(self, ranked: Ranked) -> dict[str, list[Any]]:
-        """Return the columns of the deepest rank that is certain enough, and of each rank."""
-        cells: dict[str, list[Any]] = {"rank_label": [], "rank_probability": [], "rank": []}
-        answers = ranked.answers
-        for i, depth in enumerate(ranked.depths.tolist()):
-            k = depth - 1
-            node = self.taxonomy[k].nodes[answers.nodes[i, k, 0]] if depth else None
-            cells["rank_label"].append(node)
-            cells["rank_probability"].append(
-                float(answers.probabilities[i, k, 0]) if depth else None
-            )
-            cells["rank"].append(self.ranks[k] if depth else None)
-        for r, name in enumerate(self.ranks):
-            P = answers.probabilities[:, r, 0].tolist()
-            if self.details.nested:
-                names = [self.taxonomy[r].nodes[k] for k in answers.nodes[:, r, 0]]
-                p_values = answers.novelty[:, r].tolist()
-                each = zip(names, P, p_values, strict=True)
-                cells[name] = [{"label": a, "probability": p, "novelty": q} for a, p, q in each]
-                continue
-            cells[f"{name}_probability"] = P
-            if self._learned_ranks:
-                cells[f"{name}_novelty"] = answers.novelty[:, r].tolist()
-        return cells
 
     def assess(self, chunk: NamedObjects, until: float | None = None) -> Assessed:
         """Return the predictions for a chunk, and the reasons for objects without one."""
@@ -531,6 +388,140 @@ class Predictor:
         if self.letters is not None and self.letters.n_changed:
             warn(str(self.letters))
 
+    def rows(self, source: Source, done: int = 0) -> Iterator[tuple[NamedObjects, list[Row]]]:
+        """Yield each chunk with its rows, after those of an earlier run."""
+        with reading_progress(source) as advance:
+            for chunk in source.stream(AT_A_TIME):
+                if chunk.first >= done:
+                    yield chunk, self.rows_of(chunk)
+                advance(len(chunk))
+
+    def rows_of(self, chunk: NamedObjects, until: float | None = None) -> list[Row]:
+        """Return the row of each object of a chunk; past `until`, raise `OutOfTime`."""
+        found = self.assess(chunk, until)
+        ranked = self._ranked(found)
+        decided = decide(found, ranked, self.model)
+        columns = self._columns(found, ranked, decided)
+        answered = dict(zip(found.places, zip(*columns.values(), strict=True), strict=True))
+        uncompared = found.foreign.keys() | found.reasons.keys()
+        return [
+            self._row_without_label(name, decided[i])
+            if i in uncompared
+            else dict(zip(self.names, [name, *answered[i]], strict=True))
+            for i, name in enumerate(chunk.names)
+        ]
+
+    def unreadable_row(self, name: str, reason: str) -> Row:
+        """Return the row of an object that cannot be read."""
+        return self._row_without_label(name, Decision(UNREADABLE, reason))
+
+    def _row_without_label(self, name: str, decided: Decision) -> Row:
+        """Return the row of an object that was not compared."""
+        row: Row = dict.fromkeys(self.names) | {"name": name, **decided._asdict()}
+        if decided.status == NOVEL and self.assesses:
+            row["novelty"] = 0.0
+        return row
+
+    def _ranked(self, found: Assessed) -> Ranked | None:
+        """Return the answers at the ranks of the labels; None if they are not paths."""
+        if self.separator is None or not self.taxonomy:
+            return None
+        if self._learned_ranks:
+            answers = RankAnswers.of_fields(found.assessed)
+        else:
+            answers = RankAnswers.of_classes(self.taxonomy, found.assessed["probabilities"])
+        depths = self.model.rank_depths(found.assessed, answers)
+        why = answers.why_not_deeper(
+            self.taxonomy, self.ranks, self.separator, depths, self.model.novel_below
+        )
+        return Ranked(answers, depths, why)
+
+    def _columns(
+        self, found: Assessed, ranked: Ranked | None, decided: Mapping[int, Decision]
+    ) -> dict[str, list[Any]]:
+        """Return the columns of a table of predictions: a name, and a cell for each object."""
+        details, labels, assessed = self.details, self.labels, found.assessed
+        P = assessed["probabilities"]  # (n, C)
+        order = np.argsort(-P, axis=1, kind="stable")  # (n, C): classes, the most probable first
+        cells = self._label_cells(P, order)
+        if ranked is not None:
+            cells |= self._rank_cells(ranked)
+        if details.nested:
+            most = len(labels) if len(labels) <= MOST_LISTED else details.top or LISTED_CLASSES
+            cells["probabilities"] = [
+                {labels[c]: float(p[c]) for c in classes[:most]}
+                for p, classes in zip(P, order.tolist(), strict=True)
+            ]
+        cells["status"] = [decided[i].status for i in found.places]
+        if self.assesses:
+            cells["novelty"] = assessed["novelty"].tolist()
+        if details.selected:
+            cells["doubt"] = assessed["doubt"].tolist()
+            cells["selected"] = [None] * len(P)  # known only after all objects
+        if details.sets is not None:
+            cells["set"] = [
+                "|".join(label for label, inside in zip(labels, row, strict=True) if inside)
+                for row in assessed["set"]
+            ]
+        if details.evidence is not None:
+            cells |= self._evidence_cells(assessed["why"], details.evidence)
+        if self.strands is not None:
+            cells["strand"] = ["-" if i in found.turned else "+" for i in found.places]
+        cells["reason"] = [decided[i].reason for i in found.places]
+        return cells
+
+    def _label_cells(self, P: Array, order: Indices) -> dict[str, list[Any]]:
+        """Return the columns of the most probable labels."""
+
+        def ranked(k: int) -> tuple[list[str], list[float]]:
+            classes = order[:, k]
+            return [self.labels[c] for c in classes], P[np.arange(len(P)), classes].tolist()
+
+        cells: dict[str, list[Any]] = {}
+        cells["label"], cells["probability"] = ranked(0)
+        cells["runner_up"], cells["runner_up_probability"] = ranked(1)
+        most = min(self.details.top, len(self.labels))
+        for k in range(3, most + 1):  # the second is the runner-up
+            cells[f"label_{k}"], cells[f"probability_{k}"] = ranked(k - 1)
+        return cells
+
+    def _evidence_cells(self, why: NDArray[Any], most: int) -> dict[str, list[Any]]:
+        """Return the columns of the nearest known objects."""
+        nearest = [[_known_object(near) for near in one.nearest] for one in why]
+        if self.details.nested:
+            return {"evidence": nearest}
+        columns = {"nearest": "name", "nearest_label": "label", "nearest_value": "value"}
+        return {
+            f"{column}_{k + 1}": [known[k][part] if k < len(known) else None for known in nearest]
+            for k in range(most)
+            for column, part in columns.items()
+        }
+
+    def _rank_cells(self, ranked: Ranked) -> dict[str, list[Any]]:
+        """Return the columns of the deepest rank that is certain enough, and of each rank."""
+        cells: dict[str, list[Any]] = {"rank_label": [], "rank_probability": [], "rank": []}
+        answers = ranked.answers
+        for i, depth in enumerate(ranked.depths.tolist()):
+            k = depth - 1
+            node = self.taxonomy[k].nodes[answers.nodes[i, k, 0]] if depth else None
+            cells["rank_label"].append(node)
+            cells["rank_probability"].append(
+                float(answers.probabilities[i, k, 0]) if depth else None
+            )
+            cells["rank"].append(self.ranks[k] if depth else None)
+        for r, name in enumerate(self.ranks):
+            P = answers.probabilities[:, r, 0].tolist()
+            if self.details.nested:
+                names = [self.taxonomy[r].nodes[k] for k in answers.nodes[:, r, 0]]
+                p_values = answers.novelty[:, r].tolist()
+                each = zip(names, P, p_values, strict=True)
+                cells[name] = [{"label": a, "probability": p, "novelty": q} for a, p, q in each]
+                continue
+            cells[f"{name}_probability"] = P
+            if self._learned_ranks:
+                cells[f"{name}_novelty"] = answers.novelty[:, r].tolist()
+        return cells
+
 
 class KeptAnswers:
     """Answers for sequences and strings, kept for copies that may follow; thread-safe.
@@ -560,6 +551,16 @@ class KeptAnswers:
             while self.bytes > ANSWER_BYTES:
                 contents, _ = self._answers.popitem(last=False)
                 self.bytes -= len(contents) + self.itemsize
+
+
+def _no_predictions(n_labels: int, n_ranks: int) -> NDArray[Any]:
+    """Return an empty array of predictions, with the fields that any model may provide."""
+    fields: list[Any] = [("probabilities", np.float64, (n_labels,))]
+    fields += [(name, float) for name in ("novelty", "doubt")]
+    fields += [(name, object) for name in ("status", "set", "why")]
+    fields += [("rank_nodes", np.intp, (n_ranks, 2)), ("rank_probabilities", float, (n_ranks, 2))]
+    fields += [(f"rank_{name}", float, (n_ranks,)) for name in ("unknown", "novelty")]
+    return np.empty(0, dtype=fields)
 
 
 def _is_better(answer: Any, other: Any) -> bool:
