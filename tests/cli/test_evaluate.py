@@ -15,7 +15,7 @@ PATTERN = ("--label-pattern", r"family=(\w+)")
 
 
 def test_the_command_knows_every_model():
-    assert set(evaluate_module.MODELS) == set(AVAILABLE)
+    assert set(evaluate_module.EVALUATED) == set(AVAILABLE)
 
 
 def test_a_table_and_a_report(files, run):

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from ..estimators import MODELS as FAMILIES
+from ..estimators import MODELS
 from ..io import DataError, NamedObjects
 from ..io.streams import shown
 from . import hits, options
@@ -40,7 +40,7 @@ from .reading import (
 EVALUATION = ("folds", "label_ranks", "rank_above", "random_state")
 """Options that also apply to a table of hits."""
 
-MODELS = (*FAMILIES, "svm-clip", "knn", "logistic", "features")
+EVALUATED = (*MODELS, "svm-clip", "knn", "logistic", "features")
 
 
 def split_models(
@@ -51,8 +51,8 @@ def split_models(
         return None
     names = [name.strip() for name in value.split(",") if name.strip()]
     for name in names:
-        if name not in MODELS:
-            raise click.BadParameter(f"unknown model {name!r}; choose from {', '.join(MODELS)}")
+        if name not in EVALUATED:
+            raise click.BadParameter(f"unknown model {name!r}; choose from {', '.join(EVALUATED)}")
     if not names or len(set(names)) < len(names):
         raise click.BadParameter("list each model once, separated by commas")
     return names
@@ -65,7 +65,7 @@ def split_models(
     "--compare",
     callback=split_models,
     metavar="MODELS",
-    help=f"Models to compare, separated by commas: {', '.join(FAMILIES)}; and as baselines "
+    help=f"Models to compare, separated by commas: {', '.join(MODELS)}; and as baselines "
     f"svm-clip (an SVM on the clipped matrix), knn, logistic (on the same landmarks), and "
     f"features (n-grams, gradient boosting or convolutions, without comparisons). svm-clip and "
     f"knn compare all pairs. Default: krein, knn and, if the objects have features, features.",

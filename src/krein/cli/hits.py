@@ -23,7 +23,7 @@ from .options import DataOptions
 from .output import printable, say, warn, warnings_as_lines
 from .reading import describe_classes, hint_at_balance
 
-CLOSE, MANY = 0.95, 0.2
+CLOSE, CLOSE_SHARE = 0.95, 0.2
 """Groups are recommended if this share of the objects has a hit with at least this identity."""
 
 HOW_TO_SEARCH = (
@@ -221,7 +221,7 @@ def warn_of_hits(found: LabelledHits) -> None:
     if found.groups is not None or identity is None or not found.among_themselves:
         return
     share = float((identity >= CLOSE).mean())
-    if share >= MANY:
+    if share >= CLOSE_SHARE:
         say(
             "near-copies",
             f"{100 * share:.0f} % of the objects have a hit with an identity of {CLOSE} or more: "

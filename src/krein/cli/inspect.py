@@ -120,7 +120,7 @@ def describe_data(
             overview.add(chunk)
         some = overview.sampled(chunk)
         comparison = choose_measure(source.kind, some.objects, data)
-        found = UNSEEN | look_at_values(some, comparison, data.symmetrize) if size else UNSEEN
+        found = NO_VALUES | look_at_values(some, comparison, data.symmetrize) if size else NO_VALUES
     lengths = np.array(overview.lengths)
     about: dict[str, Any] = {
         "data": source.shown,
@@ -184,7 +184,7 @@ class Overview:
         return NamedObjects(names, numbers, None, 0, like.path, like.kind, known)
 
 
-UNSEEN: dict[str, Any] = {
+NO_VALUES: dict[str, Any] = {
     "asymmetry": None, "looks_like": None, "signature": None, "negative_mass": None,
     "sampled": None, "constant": [], "zero": [],
 }  # fmt: skip
@@ -236,7 +236,7 @@ def look_at_matrix(chunk: NamedObjects, distance: bool, size: int, seed: int) ->
     some = np.sort(rng.choice(n, min(n, 2 * (size or SAMPLE)), replace=False))
     values = pairs.block(some, some)
     return {
-        **UNSEEN,
+        **NO_VALUES,
         "asymmetry": asymmetry,
         "looks_like": looks_like(values),
         **(_spectrum(pairs, size if n > 2 * size else n, seed) if size else {}),

@@ -17,7 +17,7 @@ Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
 
 RULES = ("stratified", "meb", "auto", "all", "kmeans", "entropy", "random", "leverage")
-FORMATS = (
+INPUT_FORMATS = (
     "fasta", "fastq", "csv", "tsv", "jsonl", "lines", "parquet", "npy", "npz", "mat", "ts",
     "vectors", "series", "matrix",
 )  # fmt: skip
@@ -121,7 +121,7 @@ reading = together(
     ),
     click.option(
         "--input-format",
-        type=click.Choice(FORMATS),
+        type=click.Choice(INPUT_FORMATS),
         help="Format of the file, if its name does not show it; or the meaning of its "
         "numbers: vectors, series, or a matrix of values.",
     ),
@@ -401,7 +401,7 @@ OPTIONS_FOR_PARAMETERS = {
     "score": "--score",
 }
 
-LONGEST = 280
+MESSAGE_LENGTH = 280
 """Maximum length of a message; it begins with the problem and ends with the remedy."""
 
 
@@ -429,10 +429,10 @@ def one_line(message: str) -> str:
     a\\x1bb c
     """
     text = printable(" ".join(message.split()), 100_000)
-    if len(text) <= LONGEST:
+    if len(text) <= MESSAGE_LENGTH:
         return text
-    half = LONGEST // 2
-    return f"{text[:half]} … {text[-(LONGEST - half - 3) :]}"
+    half = MESSAGE_LENGTH // 2
+    return f"{text[:half]} … {text[-(MESSAGE_LENGTH - half - 3) :]}"
 
 
 def message_of(error: BaseException) -> str:

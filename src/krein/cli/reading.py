@@ -25,9 +25,9 @@ from .options import DataOptions, message_of, shortened
 from .output import printable, say, warn
 
 _NUCLEOTIDES = frozenset("ACGTUN")
-_AMINO_ACIDS = frozenset("ACDEFGHIKLMNPQRSTVWYBZXUOJ*")
+_PROTEIN_ALPHABET = frozenset("ACDEFGHIKLMNPQRSTVWYBZXUOJ*")
 
-LONG = 1000
+LONG_TEXT = 1000
 """From this length on, strings are treated as texts, for which edit distances are slow and say
 little."""
 
@@ -209,13 +209,13 @@ def how_to_label(source: Source) -> str:
     if isinstance(source, LayoutSource) and source.layout.heading:
         layout = source.layout
         others = [name for i, name in enumerate(layout.columns) if i not in layout.objects]
-        more = ", …" if len(others) > MOST_COLUMNS else ""
-        listed = ", ".join(map(repr, others[:MOST_COLUMNS])) + more
+        more = ", …" if len(others) > LISTED_COLUMNS else ""
+        listed = ", ".join(map(repr, others[:LISTED_COLUMNS])) + more
     column = f"COLUMN ({listed}; or a file)" if listed else "COLUMN (or a file)"
     return f"--labels {column}, or --label-pattern REGEX"
 
 
-MOST_COLUMNS = 12
+LISTED_COLUMNS = 12
 """Number of columns that a message lists."""
 
 
@@ -289,7 +289,7 @@ def describe_single(alone: Sequence[str], counts: Mapping[str, int]) -> str:
     )
 
 
-BY_IDENTITY = ("identity:", "cdr3:")
+COMPUTED_GROUPS = ("identity:", "cdr3:")
 """Beginnings of groups that are computed, not read."""
 
 
@@ -297,7 +297,7 @@ def check_group_option(groups: str | None, data: str) -> None:
     """Refuse groups that cannot be read, before the work starts."""
     if groups is None:
         return
-    if groups.startswith(BY_IDENTITY):
+    if groups.startswith(COMPUTED_GROUPS):
         from ..evaluation.groups import parse_identity
 
         try:
@@ -318,7 +318,7 @@ def read_groups(
 
     Groups that are computed stay as they were given.
     """
-    if groups is None or groups.startswith(BY_IDENTITY):
+    if groups is None or groups.startswith(COMPUTED_GROUPS):
         return groups
     how = replace(data, labels=groups, label_pattern=None, skip_unlabelled=False)
     everything = open_input(how, source.leave_out is not None).read()
@@ -513,10 +513,10 @@ def suggest_measure(kind: str, sample: Sequence[Any], params: dict[str, Any]) ->
         return Comparison("smith-waterman", params, ", because the sequences are nucleotides")
     mean = total / min(len(sample), 500)
     upper = all(text.isupper() or kind == "sequences" for text in sample[:500])
-    if kind == "sequences" or (mean > 20 and upper and set(letters) <= _AMINO_ACIDS):
+    if kind == "sequences" or (mean > 20 and upper and set(letters) <= _PROTEIN_ALPHABET):
         reason = ", because the objects look like protein sequences"
         return Comparison("smith-waterman", params, reason)
-    if mean > LONG:
+    if mean > LONG_TEXT:
         return Comparison("compression", params, ", because the objects are long texts")
     return Comparison("levenshtein", params, ", because the objects are strings")
 

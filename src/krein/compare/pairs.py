@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from copy import copy
 from os import PathLike
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from ..measures.base import checked_objects
 from ..measures.objects import Objects, refuse_unordered
 from .cache import BlockCache, object_digests, was_made
 from .progress import progress
-from .workers import count_workers, in_order, in_process
-
-Result = TypeVar("Result")
+from .workers import Result, count_workers, in_order, in_process
 
 Evaluate = Callable[[Indices, Indices, bool], Array]
 """Computes the values of rows × columns; with True, of columns × rows."""
