@@ -65,15 +65,16 @@ def own_measure() -> str:
 
 
 def article(noun: str) -> str:
-    """Return a noun with its indefinite article.
+    """Return a noun with its indefinite article; initials are spelt out.
 
-    >>> article("integer"), article("set"), article("IKFD")
-    ('an integer', 'a set', 'an IKFD')
+    >>> article("integer"), article("UserDict"), article("SVC"), article("PCVM")
+    ('an integer', 'a UserDict', 'an SVC', 'a PCVM')
     """
-    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+    vowels = "AEFHILMNORSX" if noun[:2].isupper() else "AEIOaeio"
+    return f"{'an' if noun.startswith(tuple(vowels)) else 'a'} {noun}"
 
 
-_KINDS = {"int": "integer", "float": "number", "str": "string"}
+_KINDS = {"int": "integer", "float": "number", "str": "string", "bytes": "bytes object"}
 
 
 def kind_of(value: object) -> str:

@@ -184,7 +184,7 @@ def test_invalid_evaluations_are_refused(change, message):
 def test_an_estimator_of_another_kind_is_refused():
     from sklearn.svm import SVC
 
-    with pytest.raises(TypeError, match="model 'mine' is a SVC"):
+    with pytest.raises(TypeError, match="model 'mine' is an SVC"):
         evaluate(WORDS, LABELS, {"mine": SVC()}, measure="levenshtein")
 
 

@@ -159,7 +159,7 @@ BAD_PROTEINS = [
     ),
     (["MK", "MK V"], "contains ' '"),
     (["MK", "-*"], "sequence 1 .* contains only gaps"),
-    (["MK", b"MK"], "sequence 1 is b'MK', a bytes"),
+    (["MK", b"MK"], r"sequence 1 is a bytes object \(b'MK'\), not a string"),
     (["MK", "XX"], "sequence 1 .* cannot be normalised"),
 ]
 BAD_IMAGES = [
