@@ -392,7 +392,7 @@ def test_an_invalid_object_is_named(small_sample):
                     part, labels[i : i + size].tolist(), i, "broken.csv", "strings",
                 )  # fmt: skip
 
-    named = r"broken\.csv, string 1700 \('n1700'\): this string is 5"
+    named = r"broken\.csv, string 1700 \('n1700'\): this string is an integer \(5\)"
     for landmarks in (np.arange(30), [0, 1700]):  # refused in a block, and as a landmark
         with pytest.raises(ObjectError, match=named) as caught:
             IKFD("levenshtein", landmarks=landmarks).fit(Broken())
