@@ -19,8 +19,7 @@ from krein.core.covariance import (
     target_metric,
 )
 from krein.core.gaussian import (
-    FisherFamily,
-    QuadraticFamily,
+    GaussianFamily,
     fit_fisher,
     fit_quadratic,
     landmark_places,
@@ -153,7 +152,7 @@ def test_quadratic_scores_match_a_refit(pseudo):
     place[L] = np.arange(len(L))
     objects = LeftOutObjects.of(moments, B, y, None, space.T, place)
     path = WithinPath.of(moments, target_metric("similarities", space.lam, moments))
-    share = path.at(0.1).share
+    share = path.share(0.1)
     (scores,) = left_out_quadratic(objects, moments, path.root(0.1), share, [pseudo])
     ridge = 0.1 * path.mean / path.freedom * np.eye(len(L))
     constant = []
@@ -185,7 +184,7 @@ def test_quadratic_model_and_left_out_scores_use_the_same_covariances():
     model = fit_quadratic(moments, shrinkage=chosen).scores(B)
     path = WithinPath.of(moments, metric)
     objects = LeftOutObjects.of(moments, B, y)
-    (found,) = left_out_quadratic(objects, moments, path.root(0.1), path.at(0.1).share, [20.0])
+    (found,) = left_out_quadratic(objects, moments, path.root(0.1), path.share(0.1), [20.0])
     found = log_softmax(0.5 * found + objects.log_priors() + chosen.offsets, axis=1)
     # leaving out one of 600 objects changes little, and is worse on average
     gap = (log_softmax(model, axis=1) - found)[np.arange(600), y]
@@ -270,21 +269,22 @@ def test_classes_without_any_spread_choose_nothing():
 
 
 @pytest.mark.parametrize("kind", ["similarity", "dissimilarity"])
-@pytest.mark.parametrize("make", [FisherFamily, QuadraticFamily])
-def test_left_out_scores_match_the_best_power(make, kind):
+@pytest.mark.parametrize("by_class", [False, True])
+def test_left_out_scores_match_the_best_power(by_class, kind):
+    family = GaussianFamily(3, by_class=by_class)
     V, y, L, space = problem(n=60, landmarks=range(0, 60, 5), kind=kind)
     if kind == "dissimilarity":
         V = V**4  # so that a lower power is better
         space = LandmarkSpace.of(V[np.ix_(L, L)], kind)
     values = np.ascontiguousarray(V[:, L])
-    scores, _, _ = make(3).left_out(space, values, y, L)
+    scores, _, _ = family.left_out(space, values, y, L)
     places = landmark_places(space, values)
     tried = []
     for power in POWERS if kind == "dissimilarity" else (1.0,):
         its = space.with_power(power) if kind == "dissimilarity" else space
-        moments = make(3).moments(its, its.origin(), values, y)
+        moments = family.moments(its, its.origin(), values, y)
         objects = left_out_objects(its, moments, values, y, None, places)
-        chosen, loss = make(3).chosen(its, moments, objects)
+        chosen, loss = family.chosen(its, moments, objects)
         tried.append((loss, chosen.left_out_scores(moments, objects)))
     best = min(tried, key=lambda one: one[0])[1]
     assert_allclose(scores, best)

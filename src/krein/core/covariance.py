@@ -87,11 +87,10 @@ def target_metric(target: Target, lam: Array, moments: ClassMoments) -> Array:
 
 @dataclass(frozen=True)
 class Precision:
-    """Σ⁻¹ = diag(inverse) + PᵀP in the coordinates of a path, and the share of S in Σ."""
+    """Σ⁻¹ = diag(inverse) + PᵀP in the coordinates of a path."""
 
     inverse: Array  # (s,)
     P: Array  # (k, s)
-    share: float  # (1 − ρ)/ν: removing a uuᵀ from S removes share · a uuᵀ from Σ
 
     def apply(self, V: Array) -> Array:
         """Return V Σ⁻¹ for rows V (n, s). O(n·s·k)."""
@@ -156,9 +155,13 @@ class WithinPath:
         """Convert coefficients (n, s) of path coordinates to coefficients (n, r) of B."""
         return (V if self.rotation is None else V @ self.rotation.T) * self.scaling
 
+    def share(self, amount: float) -> float:
+        """Return (1 − ρ)/ν: removing a uuᵀ from S removes share · a uuᵀ from Σ(ρ)."""
+        return (1 - amount) / self.freedom
+
     def at(self, amount: float) -> Precision:
         """Return Σ(ρ)⁻¹, or the pseudo-inverse of a singular Σ if ρ = 0. O(s·k²)."""
-        share = (1 - amount) / self.freedom
+        share = self.share(amount)
         d = share * self.delta + amount * self.mean / self.freedom
         inverse = np.where(d > RANK_TOLERANCE * d.max(initial=0.0), 1 / np.where(d > 0, d, 1.0), 0)
         X = np.sqrt(share) * self.low * np.sqrt(inverse)
@@ -166,7 +169,7 @@ class WithinPath:
         theta, R = np.linalg.eigh(X @ X.T)
         rest = np.maximum(1 - theta, RANK_TOLERANCE)
         P = (R / np.sqrt(rest)).T @ X * np.sqrt(inverse)
-        return Precision(inverse, P, share)
+        return Precision(inverse, P)
 
     def root(self, amount: float) -> Array:
         """Return A (r, s) with A Aᵀ = Σ(ρ)⁻¹ in the coordinates B. O(r²·s)."""
@@ -349,8 +352,7 @@ def left_out_linear(
     means = path.coordinates(moments.means - moments.centre)
     T = path.coordinates(objects.removed)
     for amount in amounts:
-        precision = path.at(amount)
-        distances, _ = _distances(objects, Z, means, T, precision, precision.share)
+        distances, _ = _distances(objects, Z, means, T, path.at(amount), path.share(amount))
         yield -0.5 * distances
 
 
@@ -420,7 +422,7 @@ def left_out_quadratic(
                 d = np.maximum(lam, 0.0) + kappa
                 units = own + kappa * share
                 g = np.maximum(freedom - own * objects.left_out, 0.0) + kappa
-            precision = Precision(1 / d, np.empty((0, s)), 0.0)
+            precision = Precision(1 / d, np.empty((0, s)))
             distances, logdet = _distances(objects, Zc, Mc, Tc, precision, units)
             dims = np.full(len(objects), float(s))
             dims[objects.places] -= 1  # dropping a landmark removes one dimension
@@ -511,7 +513,7 @@ def choose_quadratic(
 ) -> Choice:
     """Return the best weight of the shared covariance in each class. O(n·C·r² + C·r³)."""
     path = WithinPath.of(moments, shared.metric)
-    A, share = path.root(shared.amount), path.at(shared.amount).share
+    A, share = path.root(shared.amount), path.share(shared.amount)
     pseudo = [np.inf, *(k * A.shape[1] for k in PSEUDO_OBJECTS[::-1])]
     log_prior = objects.log_priors()
     start: ScaleAndOffsets | None = None

@@ -34,7 +34,7 @@ from ..calibration import (
     log_proba_joint,
     normalised,
 )
-from ..gaussian import FisherFamily, choose_power
+from ..gaussian import GaussianFamily, choose_power
 from ..moments import weights_of
 from ..shapes import Array, Codes, Indices
 from ..space import POWERS as EXPONENTS
@@ -313,7 +313,7 @@ class PCVMFamily:
             return self.function
         otherwise = self.otherwise
         if 2 * len(landmarks) > len(raw.y):
-            fisher = FisherFamily(self.n_classes)
+            fisher = GaussianFamily(self.n_classes)
             power = choose_power(fisher, space, landmark_classes)
             otherwise = POWERS[EXPONENTS.index(power)]
         problems = self.problems(landmark_classes)
