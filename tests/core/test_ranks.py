@@ -5,7 +5,7 @@ import pytest
 from scipy.special import log_softmax, logsumexp
 
 from krein.core.cascade import fit_terms, pooled
-from krein.core.evidence import Closeness, Evidence, Neighbours, class_evidence
+from krein.core.evidence import Evidence, Neighbours, class_evidence
 from krein.core.ranks import Rank, RankPool, Ranks, Relatives, Seen, _fit_known
 
 LABELS = ["A;x;1", "A;x;2", "A;y;1", "B;x;1", "B;z"]
@@ -95,8 +95,7 @@ def learned(X, y, labels=None):
     labels = np.unique(y) if labels is None else labels
     codes = np.array([list(labels).index(one) for one in y])
     seen, n = seen_of(X, codes, len(labels)), len(y)
-    closeness = Closeness.of(seen[1].near.least, 0.1)
-    evidence = Evidence(0.1, closeness)
+    evidence = Evidence.of(0.1, seen[1].near.least, 0.1)
     sizes, rows = np.bincount(codes, minlength=len(labels)).astype(float), np.arange(n)
     relatives = Relatives(rows, codes, np.ones(n))
     depth = np.ones(n, dtype=int)
@@ -126,7 +125,7 @@ def test_terms_of_a_node_are_sums_over_its_classes():
 def test_neighbours_of_one_family_vote_together():
     apart, codes = np.array([[1.0, 2.0, 3.0, 9.0]]), np.array([[0, 1, 4, 3]])
     near = Neighbours(apart, codes, None, np.ones((1, 4)))
-    evidence = Evidence(1.0, Closeness.of(np.arange(5.0), 1.0))
+    evidence = Evidence.of(1.0, np.arange(5.0), 1.0)
     first, _, third = Rank.each(LABELS, ";")
     whole = class_evidence(apart, first.codes[codes], 3, 1.0)[:, :2]
     np.testing.assert_allclose(first.voted(near, evidence)[0], whole)

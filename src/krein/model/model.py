@@ -598,7 +598,6 @@ class Model:
         """Return the path of each object down the taxonomy."""
         assert self.ranks is not None
         evidence = None if self.second_look is None else self.second_look.evidence
-        assert evidence is None or isinstance(evidence, Evidence)  # hits have no ranks
         return self.ranks.answers(self.taxonomy, len(answer.depth), answer.seen, evidence)
 
     def rank_depths(self, assessed: Any, answers: RankAnswers) -> Indices:
