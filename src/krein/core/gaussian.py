@@ -305,9 +305,7 @@ class GaussianFamily:
     def _each_alone(self) -> bool:
         return self.one_against_rest and self.n_classes > 2
 
-    def chosen(
-        self, space: LandmarkSpace, moments: ClassMoments, objects: LeftOutObjects
-    ) -> tuple[GaussianFamily, float]:
+    def chosen(self, space: LandmarkSpace, objects: LeftOutObjects) -> tuple[GaussianFamily, float]:
         """Return the family with the shrinkage that has the least left-out loss on the objects.
 
         Also returns that loss, which is NaN if nothing was chosen.
@@ -316,42 +314,42 @@ class GaussianFamily:
         if self.shrinkage != "auto":
             return self, np.nan
         if self._each_alone:
-            return self._chosen_for_each(space, moments, objects)
+            return self._chosen_for_each(space, objects)
         # with a covariance per class, the shared one is chosen by exact left-out scores only,
         # because per-class products would multiply the error of approximate ones
-        found = choose_linear(moments, space.lam, objects, exact=self.by_class)
+        found = choose_linear(objects, space.lam, exact=self.by_class)
         if found is None:
             return replace(self, shrinkage="oas"), np.nan
         if self.by_class:
-            found = choose_quadratic(moments, found[0], objects)
+            found = choose_quadratic(objects, found[0])
         return replace(self, shrinkage=found[0]), found[1]
 
     def _chosen_for_each(
-        self, space: LandmarkSpace, moments: ClassMoments, objects: LeftOutObjects
+        self, space: LandmarkSpace, objects: LeftOutObjects
     ) -> tuple[GaussianFamily, float]:
         """Return the family with the best shrinkage for each class against the rest."""
         each: list[Shrinkage] = ["oas"] * self.n_classes
         losses = np.full(self.n_classes, np.nan)
-        for c in np.flatnonzero(moments.weights > 0).tolist():
-            alone = choose_linear(moments.one_against_rest(c), space.lam, objects.against_rest(c))
+        for c in np.flatnonzero(objects.totals > 0).tolist():
+            alone = choose_linear(objects.against_rest(c), space.lam)
             if alone is not None:
                 each[c], losses[c] = alone
         return replace(self, shrinkage=tuple(each)), float(losses.sum())
 
-    def left_out_scores(self, moments: ClassMoments, objects: LeftOutObjects) -> Array:
+    def left_out_scores(self, objects: LeftOutObjects) -> Array:
         """Return the left-out scores (n, C) of the objects, in closed form.
 
         O(n·r² + r³), or O(n·C·r²) by class.
         """
         if not self._each_alone:
-            scores = _left_out_joint(objects, moments, self.shrinkage_of(), self.by_class)
-            return scores + self.prior_ratio(moments)
-        priors = self.priors.of(moments.weights)
+            scores = _left_out_joint(objects, self.shrinkage_of(), self.by_class)
+            return scores + self.prior_ratio(objects.totals)
+        priors = self.priors.of(objects.totals)
         scores = np.full((len(objects), self.n_classes), -np.inf)
-        for c in np.flatnonzero(moments.weights > 0).tolist():
-            two = moments.one_against_rest(c)
-            found = _left_out_joint(objects.against_rest(c), two, self.shrinkage_of(c))
-            ratio = np.log(priors[c] / (1 - priors[c])) - np.log(two.weights[1] / two.weights[0])
+        for c in np.flatnonzero(objects.totals > 0).tolist():
+            two = objects.against_rest(c)
+            found = _left_out_joint(two, self.shrinkage_of(c))
+            ratio = np.log(priors[c] / (1 - priors[c])) - np.log(two.totals[1] / two.totals[0])
             scores[:, c] = found[:, 1] - found[:, 0] + ratio
         return scores
 
@@ -386,7 +384,7 @@ class GaussianFamily:
             return self.scorer(space, moments)
         places = landmark_places(space, values)
         objects = left_out_objects(space, moments, values, codes, weights, places)
-        return self.chosen(space, moments, objects)[0].scorer(space, moments)
+        return self.chosen(space, objects)[0].scorer(space, moments)
 
     def log_proba(self, scores: Array) -> Array:
         """Return log-probabilities (n, C): softmax of joint scores, or normalised sigmoids."""
@@ -408,26 +406,24 @@ class GaussianFamily:
         places = places_at(landmarks, len(codes))
         choosing = space.kind == "dissimilarity" and self.shrinkage == "auto"
         spaces = [space.with_power(power) for power in POWERS] if choosing else [space]
-        moments = [self.moments(one, one.origin(), values, codes) for one in spaces]
-        objects = [
-            left_out_objects(one, its, values, codes, None, places)
-            for one, its in zip(spaces, moments, strict=True)
-        ]
-        choices = [self.chosen(*one) for one in zip(spaces, moments, objects, strict=True)]
+        objects = []
+        for one in spaces:
+            moments = self.moments(one, one.origin(), values, codes)
+            objects.append(left_out_objects(one, moments, values, codes, None, places))
+        choices = [self.chosen(*one) for one in zip(spaces, objects, strict=True)]
         best = least_loss(choices)
         model, _ = choices[best]
-        return model.left_out_scores(moments[best], objects[best]), objects[best].rows, self
+        return model.left_out_scores(objects[best]), objects[best].rows, self
 
     def shrinkage_of(self, c: int = 0) -> Shrinkage:
         """Return the shrinkage of class `c` against the rest, or the one for all classes."""
         return self.shrinkage[c] if isinstance(self.shrinkage, tuple) else self.shrinkage
 
-    def prior_ratio(self, moments: ClassMoments) -> Array:
+    def prior_ratio(self, weights: Array) -> Array:
         """Return the logarithm of the priors divided by the class frequencies (C,)."""
         with np.errstate(invalid="ignore"):
-            ratio = log_priors(moments.weights, self.priors.of(moments.weights))
-            ratio = ratio - log_priors(moments.weights, None)
-        return np.where(moments.weights > 0, ratio, 0.0)
+            ratio = log_priors(weights, self.priors.of(weights)) - log_priors(weights, None)
+        return np.where(weights > 0, ratio, 0.0)
 
 
 def least_loss(choices: Sequence[tuple[GaussianFamily, float]]) -> int:
@@ -457,21 +453,19 @@ def choose_power(family: GaussianFamily, space: LandmarkSpace, codes: Codes) -> 
         part = restricted.with_power(power)
         moments = family.moments(part, part.origin(), values, codes)
         objects = left_out_objects(part, moments, values, codes, None, own)
-        choices.append(family.chosen(part, moments, objects))
+        choices.append(family.chosen(part, objects))
     return POWERS[least_loss(choices)]
 
 
-def _left_out_joint(
-    objects: LeftOutObjects, moments: ClassMoments, shrinkage: Shrinkage, by_class: bool = False
-) -> Array:
+def _left_out_joint(objects: LeftOutObjects, shrinkage: Shrinkage, by_class: bool = False) -> Array:
     """Return the joint left-out scores (n, C) of the discriminant."""
-    found = _as_chosen(shrinkage, moments)
-    path = WithinPath.of(moments, found.metric)
+    found = _as_chosen(shrinkage, objects.moments)
+    path = WithinPath.of(objects.moments, found.metric)
     if by_class:
         A, share = path.root(found.amount), path.share(found.amount)
-        (scores,) = left_out_quadratic(objects, moments, A, share, [found.pseudo_objects])
+        (scores,) = left_out_quadratic(objects, A, share, [found.pseudo_objects])
     else:
-        (scores,) = left_out_linear(objects, moments, path, [found.amount])
+        (scores,) = left_out_linear(objects, path, [found.amount])
     scored: Array = found.scale * scores + objects.log_priors() + found.offsets
     return scored
 

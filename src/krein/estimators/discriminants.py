@@ -271,7 +271,7 @@ def _add(
     best, unchosen = 0, family
     if _chooses(self):
         choices = [
-            family.chosen(space, moments, left_out_objects(space, moments, *some))
+            family.chosen(space, left_out_objects(space, moments, *some))
             for space, moments in zip(spaces, passed.moments, strict=True)
         ]
         best = least_loss(choices)
@@ -282,7 +282,7 @@ def _add(
     if self.calibrate:
         if groups is None:
             objects = left_out_objects(space, moments, *some)
-            scores, rows = family.left_out_scores(moments, objects), objects.rows
+            scores, rows = family.left_out_scores(objects), objects.rows
             own = places[rows][:, None] == np.arange(m)
             shares = None
         else:

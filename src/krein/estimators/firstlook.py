@@ -232,7 +232,7 @@ def best_power(choice: LandmarkChoice, sample: HeldOut, n_classes: int) -> float
         else:
             moments = family.moments(part, part.origin(), *labelled)
             objects = left_out_objects(part, moments, *labelled, own[first])
-            scores = family.left_out_scores(moments, objects)
+            scores = family.left_out_scores(objects)
             codes, weights = objects.codes, None
         if len(codes) == 0:
             return 1.0
