@@ -361,7 +361,7 @@ class KreinClassifier(Classifier):
         codes, weights, n_seen = sample.codes, sample.score_weights, sample.number
         names = [name for name in ("ikfd", "ikqd", "pcvm") if name not in left_out]
         taken, terms, costs, value_heads = ["first look"], [opinions], [float(m)], heads
-        own = [head.to_log_proba(head.scores(alone.values, None)) for head in heads]
+        own = [head.to_log_proba(head.scores(alone.values)) for head in heads]
         lonely = [[without_own_class(one, alone.codes) for one in own]]
         features = self._features(data, run, kept, np.union1d(sample.indices, alone.indices))
         if features is not None:

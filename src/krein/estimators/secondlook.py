@@ -62,7 +62,7 @@ def choose_known_objects(
         some = np.unique(raw.y[indices], return_index=True)[1]  # one of each class, and others
         drawn = np.union1d(indices[some], indices[: 2 * max_kept])
         values = raw.features(drawn)
-        found = sum(head.to_log_proba(head.scores(values, None)) for head in heads)
+        found = sum(head.to_log_proba(head.scores(values)) for head in heads)
         right = np.asarray(found).argmax(axis=1) == raw.y[drawn]
         indices = drawn[preferred(raw.y[drawn], right, max_kept)]
         indices = indices[np.argsort(kept.keys[indices], kind="stable")]
