@@ -68,7 +68,7 @@ def sparse(F: np.ndarray, y: np.ndarray, classes: np.ndarray) -> PCVMFit:
     rows = Rows(F, y)
     prior, quick, _ = choose_scale(rows, classes)
     fit = fit_pcvm(rows, classes, prior=prior, start=(quick.weights, quick.bias), tol=1e-7)
-    return prune_pcvm(rows, classes, None, fit, prior=prior, tol=1e-7)[0]
+    return prune_pcvm(rows, classes, fit, prior=prior, tol=1e-7)[0]
 
 
 def logistic(F: np.ndarray, y: np.ndarray) -> LogisticRegression:

@@ -1,9 +1,21 @@
 """Candidates for the second look, against a full search."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from krein.core.candidates import CandidateSpace, KnownObjects, nearest_points, no_points
+from krein.core.candidates import KnownObjects, nearest_points, no_points
+
+
+def known_objects(values, others=None, n_candidates=5):
+    """All objects with these values to the landmarks, each of which counts as one."""
+    n, m = values.shape
+    others = no_points(n) if others is None else others
+    rows, each, landmarks = np.arange(n), np.ones(n), np.arange(m)
+    return KnownObjects.of(
+        rows, 0 * rows, each, np.ones(m), landmarks, values, others, n_candidates, 3
+    )
 
 
 @pytest.mark.parametrize("n_points", [1, 7, 500])
@@ -58,7 +70,7 @@ def test_candidates_do_not_depend_on_the_batch(monkeypatch):
 def test_points_keep_the_distances_of_scaled_rows():
     rng = np.random.default_rng(2)
     values = rng.exponential(size=(200, 9)) * 10.0 ** np.arange(9)
-    points = CandidateSpace.of(values).points(values, no_points(200))
+    points = known_objects(values).points
     F = np.sqrt(values)
     Z = (F - F.mean(axis=0)) / F.std(axis=0) / 3  # nine columns: a total variance of 1
     np.testing.assert_allclose(
@@ -70,18 +82,7 @@ def test_candidates_are_near_in_values_and_features_together():
     """Squared distances of both parts add up, whatever the unit of the values."""
     rng = np.random.default_rng(3)
     values, others = rng.normal(size=(80, 3)), rng.normal(size=(80, 2)).astype(np.float32)
-    space = CandidateSpace.of(1e6 * values)
-    known = KnownObjects(
-        np.arange(80),
-        np.zeros(80, dtype=int),
-        np.ones(80),
-        np.ones(3),
-        np.arange(3),
-        space,
-        space.points(1e6 * values, others),
-        10,
-        3,
-    )
+    known = known_objects(1e6 * values, others, n_candidates=10)
     found, apart = known.candidates(1e6 * values[:5], others[:5])
     F = np.copysign(np.sqrt(np.abs(values)), values)
     Z = (F - F.mean(axis=0)) / F.std(axis=0) / np.sqrt(3)
@@ -92,30 +93,26 @@ def test_candidates_are_near_in_values_and_features_together():
 
 def test_a_constant_column_has_no_effect():
     values = np.column_stack([np.arange(10.0), np.full(10, 3.0)])
-    space = CandidateSpace.of(values)
-    points = space.points(values, no_points(10))
-    assert np.isfinite(points).all()
+    known = known_objects(values)
+    assert np.isfinite(known.points).all()
     other = values + np.array([0.0, 5.0])
-    np.testing.assert_allclose(points, space.points(other, no_points(10)), atol=1e-6)
+    np.testing.assert_allclose(known.points, known.points_of(other, no_points(10)), atol=1e-6)
 
 
 def test_a_column_that_is_constant_up_to_rounding_has_no_effect():
     constants = np.linspace(0.1, 0.9, 17)
     assert (np.sqrt(np.tile(constants, (1000, 1))).std(axis=0) > 0).any()  # the mean is rounded
     values = np.column_stack([np.arange(1000.0), np.tile(constants, (1000, 1))])
-    space = CandidateSpace.of(values)
+    known = known_objects(values)
     other = values + np.append(0.0, np.full(17, 5.0))
-    found, same = (space.points(each, no_points(1000)) for each in (values, other))
-    np.testing.assert_allclose(found, same, atol=1e-6)
+    np.testing.assert_allclose(known.points, known.points_of(other, no_points(1000)), atol=1e-6)
 
 
 def test_candidates_of_known_objects_leave_out_a_class():
     values = np.random.default_rng(0).normal(size=(60, 4))
-    codes, space = np.arange(60) % 3, CandidateSpace.of(values)
-    points = space.points(values, no_points(60))
-    numbers = 1.0 + np.arange(60)
-    known = KnownObjects(
-        np.arange(0, 120, 2), codes, numbers, np.ones(4), np.arange(4), space, points, 5, 3
+    codes, numbers = np.arange(60) % 3, 1.0 + np.arange(60)
+    known = replace(
+        known_objects(values), indices=np.arange(0, 120, 2), codes=codes, numbers=numbers
     )
     part, kept = known.without_class(1), np.flatnonzero(codes != 1)
     np.testing.assert_array_equal(part.numbers, numbers[kept])

@@ -9,7 +9,6 @@ from krein.core.cascade import Cascade, fit_terms, pooled
 from krein.core.evidence import (
     LOCAL_NEIGHBOUR,
     PRIOR_MASS,
-    Closeness,
     Evidence,
     Neighbours,
     apart_from,
@@ -64,7 +63,7 @@ def test_closeness_is_a_rank_among_held_out_objects(tail):
     rng = np.random.default_rng(0)
     nearest = rng.exponential(size=200).round(1)  # with ties
     counts = rng.integers(1, 4, size=200)
-    closeness = Closeness.of(nearest, tail, counts.astype(float))
+    closeness = Evidence.of(0.1, nearest, tail, counts.astype(float)).closeness
     repeated = np.repeat(nearest, counts)
     expected = [min((repeated >= d).mean() / tail, 1.0) for d in nearest]
     np.testing.assert_allclose(closeness(nearest), expected)
@@ -110,7 +109,7 @@ def test_landmarks_are_not_their_own_neighbours():
 def test_both_terms_are_the_evidence_and_its_product_with_the_closeness():
     rng = np.random.default_rng(4)
     near = Neighbours(rng.exponential(size=(50, 6)), rng.integers(3, size=(50, 6)))
-    evidence = Evidence(0.3, Closeness.of(near.least, 0.4))
+    evidence = Evidence.of(0.3, near.least, 0.4)
     plain, close = evidence.terms(near, 3)
     np.testing.assert_array_equal(plain, class_evidence(near.apart, near.codes, 3, 0.3))
     np.testing.assert_array_equal(close, plain * evidence.closeness(near.least)[:, None])

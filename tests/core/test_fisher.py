@@ -14,7 +14,12 @@ from sklearn.discriminant_analysis import (
 )
 
 from krein.core.covariance import ChosenCovariance, oas, shrinkage_to_identity, within_root
-from krein.core.gaussian import FisherFamily, fit_fisher, fit_fisher_one_against_rest, fit_quadratic
+from krein.core.gaussian import (
+    GaussianFamily,
+    fit_fisher,
+    fit_fisher_one_against_rest,
+    fit_quadratic,
+)
 from krein.core.moments import ClassMoments
 from krein.core.space import LandmarkSpace
 
@@ -111,11 +116,11 @@ def test_one_against_rest_probabilities_are_normalised():
     for n_classes in (3, 4):
         s = scores[:, :n_classes]
         each = 1 / (1 + np.exp(-s))
-        found = np.exp(FisherFamily(n_classes, one_against_rest=True).log_proba(s))
+        found = np.exp(GaussianFamily(n_classes, one_against_rest=True).log_proba(s))
         assert_allclose(found, each / each.sum(axis=1, keepdims=True))
-        assert_allclose(np.exp(FisherFamily(n_classes).log_proba(s)), softmax(s, axis=1))
+        assert_allclose(np.exp(GaussianFamily(n_classes).log_proba(s)), softmax(s, axis=1))
     two = scores[:, :2]  # the joint problem, each class against the other
-    found = np.exp(FisherFamily(2, one_against_rest=True).log_proba(two))
+    found = np.exp(GaussianFamily(2, one_against_rest=True).log_proba(two))
     assert_allclose(found, softmax(two, axis=1))
 
 

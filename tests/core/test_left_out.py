@@ -19,8 +19,7 @@ from krein.core.covariance import (
     target_metric,
 )
 from krein.core.gaussian import (
-    FisherFamily,
-    QuadraticFamily,
+    GaussianFamily,
     fit_fisher,
     fit_quadratic,
     landmark_places,
@@ -133,7 +132,7 @@ def test_linear_scores_match_a_refit_in_similarities(dense, weighted):
     path = WithinPath.of(moments, target_metric("similarities", space.lam, moments))
     assert (path.rotation is None) == (dense and not weighted)
     amounts = (0.02, 0.5)
-    found = left_out_linear(objects, moments, path, iter(amounts))
+    found = left_out_linear(objects, path, iter(amounts))
     for amount, scores in zip(amounts, found, strict=True):
         share = (1 - amount) / path.freedom
         ridge = amount * path.mean / path.freedom * np.eye(len(L))
@@ -153,8 +152,8 @@ def test_quadratic_scores_match_a_refit(pseudo):
     place[L] = np.arange(len(L))
     objects = LeftOutObjects.of(moments, B, y, None, space.T, place)
     path = WithinPath.of(moments, target_metric("similarities", space.lam, moments))
-    share = path.at(0.1).share
-    (scores,) = left_out_quadratic(objects, moments, path.root(0.1), share, [pseudo])
+    share = path.share(0.1)
+    (scores,) = left_out_quadratic(objects, path.root(0.1), share, [pseudo])
     ridge = 0.1 * path.mean / path.freedom * np.eye(len(L))
     constant = []
     for i in range(n):
@@ -185,7 +184,7 @@ def test_quadratic_model_and_left_out_scores_use_the_same_covariances():
     model = fit_quadratic(moments, shrinkage=chosen).scores(B)
     path = WithinPath.of(moments, metric)
     objects = LeftOutObjects.of(moments, B, y)
-    (found,) = left_out_quadratic(objects, moments, path.root(0.1), path.at(0.1).share, [20.0])
+    (found,) = left_out_quadratic(objects, path.root(0.1), path.share(0.1), [20.0])
     found = log_softmax(0.5 * found + objects.log_priors() + chosen.offsets, axis=1)
     # leaving out one of 600 objects changes little, and is worse on average
     gap = (log_softmax(model, axis=1) - found)[np.arange(600), y]
@@ -200,16 +199,16 @@ def test_the_ridge_is_searched_if_every_object_is_a_landmark(seed):
     moments = moments_of(B, y)
     objects = LeftOutObjects.of(moments, B, y, None, space.T, L)
     assert objects.mostly_landmarks
-    ridge, loss = choose_linear(moments, space.lam, objects, exact=True)
+    ridge, loss = choose_linear(objects, space.lam, exact=True)
     assert ridge.target == "similarities"
     amounts = [1e-4, 1e-2, oas_amount(moments), 0.3, 0.7, 1.0]
     path = WithinPath.of(moments, ridge.metric)
     found = [
         fit_scale_and_offsets(scores, objects.log_priors(), y).loss
-        for scores in left_out_linear(objects, moments, path, iter(amounts))
+        for scores in left_out_linear(objects, path, iter(amounts))
     ]
     assert loss < 1.01 * min(found)
-    both, least = choose_linear(moments, space.lam, objects)
+    both, least = choose_linear(objects, space.lam)
     assert least <= loss
     if both.target == "identity":
         assert both.amount == oas_amount(moments)
@@ -255,7 +254,7 @@ def test_nothing_is_chosen_if_too_few_can_be_left_out():
     moments = moments_of(B, y)
     three = LeftOutObjects.of(moments, B[3:], y[3:])
     assert len(three) == 2
-    assert choose_linear(moments, space.lam, three) is None
+    assert choose_linear(three, space.lam) is None
 
 
 def test_classes_without_any_spread_choose_nothing():
@@ -263,29 +262,30 @@ def test_classes_without_any_spread_choose_nothing():
     y = np.arange(40) % 2
     B = 1e3 + np.c_[y, 1 - y] + 1e-13 * np.random.default_rng(0).normal(size=(40, 2))
     moments = ClassMoments.of(B, y, 2, origin=np.array([1e3, 1e3]))
-    assert choose_linear(moments, np.ones(2), LeftOutObjects.of(moments, B, y)) is None
+    assert choose_linear(LeftOutObjects.of(moments, B, y), np.ones(2)) is None
     B += 0.1 * np.random.default_rng(1).normal(size=B.shape)
     moments = ClassMoments.of(B, y, 2, origin=np.array([1e3, 1e3]))
-    assert choose_linear(moments, np.ones(2), LeftOutObjects.of(moments, B, y)) is not None
+    assert choose_linear(LeftOutObjects.of(moments, B, y), np.ones(2)) is not None
 
 
 @pytest.mark.parametrize("kind", ["similarity", "dissimilarity"])
-@pytest.mark.parametrize("make", [FisherFamily, QuadraticFamily])
-def test_left_out_scores_match_the_best_power(make, kind):
+@pytest.mark.parametrize("by_class", [False, True])
+def test_left_out_scores_match_the_best_power(by_class, kind):
+    family = GaussianFamily(3, by_class=by_class)
     V, y, L, space = problem(n=60, landmarks=range(0, 60, 5), kind=kind)
     if kind == "dissimilarity":
         V = V**4  # so that a lower power is better
         space = LandmarkSpace.of(V[np.ix_(L, L)], kind)
     values = np.ascontiguousarray(V[:, L])
-    scores, _, _ = make(3).left_out(space, values, y, L)
+    scores, _, _ = family.left_out(space, values, y, L)
     places = landmark_places(space, values)
     tried = []
     for power in POWERS if kind == "dissimilarity" else (1.0,):
         its = space.with_power(power) if kind == "dissimilarity" else space
-        moments = make(3).moments(its, its.origin(), values, y)
+        moments = family.moments(its, its.origin(), values, y)
         objects = left_out_objects(its, moments, values, y, None, places)
-        chosen, loss = make(3).chosen(its, moments, objects)
-        tried.append((loss, chosen.left_out_scores(moments, objects)))
+        chosen, loss = family.chosen(its, objects)
+        tried.append((loss, chosen.left_out_scores(objects)))
     best = min(tried, key=lambda one: one[0])[1]
     assert_allclose(scores, best)
     assert len(tried) == 1 or not np.allclose(best, tried[0][1])

@@ -5,8 +5,8 @@ import pytest
 from scipy.special import log_softmax, logsumexp
 
 from krein.core.cascade import fit_terms, pooled
-from krein.core.evidence import Closeness, Evidence, Neighbours, class_evidence
-from krein.core.ranks import Rank, RankPool, Ranks, Relatives, Seen, _fit_known
+from krein.core.evidence import Evidence, Neighbours, class_evidence
+from krein.core.ranks import Rank, RankAnswers, RankPool, Ranks, Relatives, Seen, _fit_known
 
 LABELS = ["A;x;1", "A;x;2", "A;y;1", "B;x;1", "B;z"]
 
@@ -29,10 +29,15 @@ def test_a_parent_is_the_sum_of_its_children(seed):
 
 @pytest.mark.parametrize("above", [0.6, 0.9])
 def test_the_answer_is_the_deepest_node_that_is_probable_enough(above):
-    ranks, P = Ranks.of(LABELS, ";"), dirichlet(7)
-    answers, probability, depth = ranks.deepest(P, above)
-    everyone = sorted({node for nodes in ranks.nodes for node in nodes})
-    for p, answer, q, d in zip(P, answers, probability, depth, strict=True):
+    ranks, P = Rank.each(LABELS, ";"), dirichlet(7)
+    answers = RankAnswers.of_classes(ranks, P)
+    depth = answers.deepest(above)
+    everyone = sorted({node for rank in ranks for node in rank.nodes})
+    for i, (p, d) in enumerate(zip(P, depth, strict=True)):
+        answer, q = "", 1.0
+        if d:
+            answer = ranks[d - 1].nodes[answers.nodes[i, d - 1, 0]]
+            q = answers.probabilities[i, d - 1, 0]
         enough = {
             node: sum(v for v, label in zip(p, LABELS, strict=True)
                       if (label + ";").startswith(node + ";"))
@@ -52,7 +57,7 @@ def test_what_is_not_a_path_is_refused():
     with pytest.raises(ValueError, match="separator of ranks is empty"):
         Ranks.of(LABELS, "")
     with pytest.raises(ValueError, match="and at most 1; got"):
-        Ranks.of(LABELS, ";").deepest(dirichlet(0), 0.5)
+        RankAnswers.of_classes(Rank.each(LABELS, ";"), dirichlet(0)).deepest(0.5)
 
 
 # -- probabilities learned from held-out objects ---------------------------------------------------
@@ -95,8 +100,7 @@ def learned(X, y, labels=None):
     labels = np.unique(y) if labels is None else labels
     codes = np.array([list(labels).index(one) for one in y])
     seen, n = seen_of(X, codes, len(labels)), len(y)
-    closeness = Closeness.of(seen[1].near.least, 0.1)
-    evidence = Evidence(0.1, closeness)
+    evidence = Evidence.of(0.1, seen[1].near.least, 0.1)
     sizes, rows = np.bincount(codes, minlength=len(labels)).astype(float), np.arange(n)
     relatives = Relatives(rows, codes, np.ones(n))
     depth = np.ones(n, dtype=int)
@@ -126,7 +130,7 @@ def test_terms_of_a_node_are_sums_over_its_classes():
 def test_neighbours_of_one_family_vote_together():
     apart, codes = np.array([[1.0, 2.0, 3.0, 9.0]]), np.array([[0, 1, 4, 3]])
     near = Neighbours(apart, codes, None, np.ones((1, 4)))
-    evidence = Evidence(1.0, Closeness.of(np.arange(5.0), 1.0))
+    evidence = Evidence.of(1.0, np.arange(5.0), 1.0)
     first, _, third = Rank.each(LABELS, ";")
     whole = class_evidence(apart, first.codes[codes], 3, 1.0)[:, :2]
     np.testing.assert_allclose(first.voted(near, evidence)[0], whole)

@@ -121,8 +121,8 @@ def test_left_out_scores_are_close_to_a_fit_without_the_object(
     sample = values, passed.codes, passed.weights, places
     objects = left_out_objects(space, moments_of_all, *sample)
     family = clf._family(clf.classes_)
-    family, _ = family.chosen(space, moments_of_all, objects)
-    scores = family.left_out_scores(moments_of_all, objects)
+    family, _ = family.chosen(space, objects)
+    scores = family.left_out_scores(objects)
     found = family.log_proba(scores)
     for place in range(0, len(objects), len(objects) // 6):
         i = passed.indices[objects.rows[place]]

@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss
 
 from krein import IKFD, KreinClassifier, load
 from krein.core.evidence import VOTERS
-from krein.core.gaussian import FisherFamily, QuadraticFamily
+from krein.core.gaussian import GaussianFamily
 from krein.core.pcvm.rows import Rows
 from krein.core.space import LandmarkSpace
 from krein.estimators.firstlook import downdated_scores, with_class_sizes, worthwhile_heads
@@ -73,8 +73,8 @@ def test_the_second_look_finds_what_landmarks_miss(split, fitted):
     assert fitted.last_comparisons_ < 0.3 * D_new.size
 
 
-@pytest.mark.parametrize("family", [FisherFamily, QuadraticFamily])
-def test_held_out_scores_match_a_model_without_the_fold(split, family):
+@pytest.mark.parametrize("by_class", [False, True])
+def test_held_out_scores_match_a_model_without_the_fold(split, by_class):
     """No head may have seen the objects from which its weight is learned."""
     X, y, _, _ = split
     D = distances(X, X)
@@ -82,8 +82,8 @@ def test_held_out_scores_match_a_model_without_the_fold(split, family):
     space = LandmarkSpace.of(D[np.ix_(places, places)], "dissimilarity")
     rest = np.setdiff1d(np.arange(400), places)
     values = D[:, places]
-    whole = QuadraticFamily(2).moments(space, space.origin(), values, y)
-    model = family(2, shrinkage=0.3)
+    whole = GaussianFamily(2, by_class=True).moments(space, space.origin(), values, y)
+    model = GaussianFamily(2, shrinkage=0.3, by_class=by_class)
     folds = dealt_folds(values[rest], y[rest], None, whole.weights)
     own = rest[:, None] == places
     numbers = np.ones(len(rest))

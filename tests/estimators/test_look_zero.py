@@ -73,7 +73,7 @@ def test_certain_objects_are_not_compared(dear, families):
     P = dear.predict_proba(new)
     zero, cascade = dear.model_.look_zero, dear.model_.cascade
     look = cascade.looks[0]
-    alone = cascade.bounded(pooled(look.weights, [zero.to_log_proba(zero.scores(None, new))]))
+    alone = cascade.bounded(pooled(look.weights, [zero.to_log_proba(zero.scores(new))]))
     sure = np.exp(alone.max(axis=1)) >= look.enough
     assert 0 < sure.sum() < len(new)
     np.testing.assert_allclose(P[sure], np.exp(alone[sure]), rtol=1e-12)
@@ -187,7 +187,7 @@ def test_a_classifier_of_the_user_is_a_head_of_the_pool(own, plain, families):
     alone = of_letters().fit(X, y)
     order = np.argsort(X, kind="stable")  # the order of the rows does not matter
     np.testing.assert_allclose(
-        zero.scores(None, new), np.maximum(alone.predict_log_proba(new), np.log(1e-6)), atol=0.01
+        zero.scores(new), np.maximum(alone.predict_log_proba(new), np.log(1e-6)), atol=0.01
     )
     P = own.predict_proba(new)
     assert log_loss(true, P) < log_loss(true, plain.predict_proba(new)) + 0.05
@@ -222,7 +222,7 @@ def test_a_classifier_learns_from_weights_and_any_objects():
         for one in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression()))
     ]
     for head in heads:
-        assert np.exp(head.to_log_proba(head.scores(None, np.array([[6.0, 0, 0]]))))[0, 1] > 0.95
+        assert np.exp(head.to_log_proba(head.scores(np.array([[6.0, 0, 0]]))))[0, 1] > 0.95
 
 
 def test_held_out_scores_are_from_models_without_the_object():
@@ -317,7 +317,7 @@ def test_features_see_what_the_measure_sees(name, ragged):
         clf.fit(objects[:30], y[:30])
         (why,) = clf.explain(objects[30:31])
         zero = clf.model_.look_zero
-        scores = None if zero is None else zero.scores(None, clf.model_.measure.contents(objects))
+        scores = None if zero is None else zero.scores(clf.model_.measure.contents(objects))
         found.append((clf.predict_proba(objects), clf.comparisons_, scores, why.along))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -380,7 +380,7 @@ def test_rotated_features_give_the_same_scores(families, monkeypatch):
         monkeypatch.setattr(lookzero, "MOST_ROTATED", most)
         clf = KreinClassifier("smith-waterman", n_landmarks=10).fit(X, y)
         zero = clf.model_.look_zero
-        found.append(zero.to_log_proba(zero.scores(None, new)))
+        found.append(zero.to_log_proba(zero.scores(new)))
     np.testing.assert_allclose(np.exp(found[0]), np.exp(found[1]), atol=0.02)
 
 
@@ -413,7 +413,7 @@ def test_many_classes_are_judged_by_the_most_similar_objects(of_species, species
     X, y, new = species
     clf, zero = of_species, of_species.model_.look_zero
     assert isinstance(zero, NeighbourHead)
-    scores = zero.scores(None, new)
+    scores = zero.scores(new)
     assert (scores.argmax(axis=1) == np.arange(150)).mean() > 0.95
     # the nearest by the cosine of the features, one pair at a time
     F = zero.features(X)
@@ -446,7 +446,7 @@ def small_classes():
     (X, y), (new, true) = evolve(5), evolve(8)
     measure = get_measure("levenshtein")
     head = lookzero.fit_alone(measure, X, y, C)
-    P = np.exp(head.to_log_proba(head.scores(None, new)))
+    P = np.exp(head.to_log_proba(head.scores(new)))
     return P, true
 
 
@@ -500,7 +500,7 @@ def test_more_than_a_hundred_classes_of_images_have_a_look_zero():
     new = kinds + 0.15 * rng.normal(size=kinds.shape)
     measure = get_measure("tangent")
     head = lookzero.fit_alone(measure, measure.check(X), y, 110)
-    scores = head.scores(None, measure.check(new))
+    scores = head.scores(measure.check(new))
     assert (scores.argmax(axis=1) == np.arange(110)).mean() > 0.8
 
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from krein import IKFD, IKQD, PCVM, NystromMap
 from krein.compare import Pairs
-from krein.core.gaussian import FisherFamily, QuadraticFamily
+from krein.core.gaussian import GaussianFamily
 from krein.core.pcvm.training import PCVMFamily
 from krein.core.space import LandmarkSpace
 from krein.landmarks import Auto
@@ -105,7 +105,9 @@ def test_the_fall_of_a_curve_matches_weighted_least_squares():
 
 @pytest.mark.parametrize("kind", ["similarity", "dissimilarity"])
 @pytest.mark.parametrize(
-    "family", [FisherFamily(2), QuadraticFamily(2), PCVMFamily(2)], ids=["ikfd", "ikqd", "pcvm"]
+    "family",
+    [GaussianFamily(2), GaussianFamily(2, by_class=True), PCVMFamily(2)],
+    ids=["ikfd", "ikqd", "pcvm"],
 )
 def test_left_out_losses_match_new_objects(family, kind):
     X, y = checkerboard(500)

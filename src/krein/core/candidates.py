@@ -37,49 +37,6 @@ Points = NDArray[np.float32]
 """Coordinates of objects (n, r) in the search for candidates."""
 
 
-@dataclass(frozen=True)
-class CandidateSpace:
-    """Maps the values of objects to the landmarks (n, m) to points (n, r) of total variance 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from krein.core.candidates import CandidateSpace, nearest_points, no_points
-    >>> values = np.array([[0.0, 4.0], [1.0, 9.0], [4.0, 0.0], [4.1, 0.1]])
-    >>> space = CandidateSpace.of(values)
-    >>> points = space.points(values, no_points(4))
-    >>> nearest_points(points, points[2:3], 2)[0]
-    array([[2, 3]])
-    """
-
-    centre: Annotated[Array, "m"]
-    directions: Annotated[Array, "m directions"]  # divided by the deviation of each column
-
-    @classmethod
-    def of(cls, values: Array, most: int = DIMENSIONS) -> CandidateSpace:
-        """Return the space of objects with these values (n, m). O(n·m² + m³)."""
-        F = signed_roots(values)
-        centre = F.mean(axis=0)
-        Z = F - centre
-        deviation = np.sqrt(np.square(Z).mean(axis=0))
-        least = 1e-12 * deviation.max(initial=0.0)
-        scale = np.where(deviation > least, deviation, np.inf)  # a constant is uninformative
-        Z /= scale
-        r = min(Z.shape[1], most)
-        variances, V = np.linalg.eigh(Z.T @ Z / len(Z))
-        total = float(variances[::-1][:r].sum())
-        scale *= np.sqrt(total) if total > 0 else 1.0
-        return cls(centre, V[:, ::-1][:, :r] / scale[:, None])
-
-    def points(self, values: Array, others: Points) -> Points:
-        """Return the points of objects with these values, and with points (n, s) of their features.
-
-        O(n·m·r).
-        """
-        own = ((signed_roots(values) - self.centre) @ self.directions).astype(np.float32)
-        return np.hstack([own, others])
-
-
 def no_points(n: int) -> Points:
     """Return points (n, 0) of objects without features."""
     return np.empty((n, 0), dtype=np.float32)
@@ -153,9 +110,40 @@ def squared_norms(points: NDArray[np.float32]) -> NDArray[np.float32]:
     return found
 
 
+def principal_directions(values: Array, most: int) -> tuple[Array, Array]:
+    """Return the mean (m,) of the signed roots of values (n, m), and their directions (m, r).
+
+    Directions are divided by the deviation of each column, and by that of the points along them.
+    O(n·m² + m³).
+    """
+    F = signed_roots(values)
+    centre = F.mean(axis=0)
+    Z = F - centre
+    deviation = np.sqrt(np.square(Z).mean(axis=0))
+    least = 1e-12 * deviation.max(initial=0.0)
+    scale = np.where(deviation > least, deviation, np.inf)  # a constant is uninformative
+    Z /= scale
+    r = min(Z.shape[1], most)
+    variances, V = np.linalg.eigh(Z.T @ Z / len(Z))
+    total = float(variances[::-1][:r].sum())
+    scale *= np.sqrt(total) if total > 0 else 1.0
+    return centre, V[:, ::-1][:, :r] / scale[:, None]
+
+
 @dataclass(frozen=True)
 class KnownObjects:
-    """Training objects that may be candidates, without the landmarks that are compared anyway."""
+    """Training objects that may be candidates, without the landmarks that are compared anyway.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.candidates import KnownObjects, no_points
+    >>> values = np.array([[0.0, 4.0], [1.0, 9.0], [4.0, 0.0], [4.1, 0.1]])
+    >>> rows, each, pair = np.arange(4), np.ones(4), np.ones(2)
+    >>> known = KnownObjects.of(rows, rows, each, pair, rows[:2], values, no_points(4), 2, 3)
+    >>> known.candidates(values[2:3], no_points(1))[0]
+    array([[2, 3]])
+    """
 
     indices: Annotated[Indices, "n_known", ROW]  # among all training objects
     codes: Annotated[Codes, "n_known", CODE]
@@ -163,10 +151,51 @@ class KnownObjects:
     landmark_numbers: Annotated[Array, "m", NON_NEGATIVE]
     landmark_order: Annotated[Indices, "m", Within(0, below="m")]
     """The landmarks in the order of their contents, which decides between equally similar ones."""
-    space: CandidateSpace
+    centre: Annotated[Array, "m"]
+    directions: Annotated[Array, "m directions"]
+    """Map the signed roots of values to points of total variance 1."""
     points: Annotated[Points, "n_known coordinates"]
     n_candidates: Annotated[int, COUNT]  # compared in a second look, if there are as many
     k: Annotated[int, Within(1, 2**53)]  # neighbours that provide evidence, including landmarks
+
+    @classmethod
+    def of(
+        cls,
+        indices: Indices,
+        codes: Codes,
+        numbers: Array,
+        landmark_numbers: Array,
+        landmark_order: Indices,
+        values: Array,
+        others: Points,
+        n_candidates: int,
+        k: int,
+    ) -> KnownObjects:
+        """Return the objects with these values (n, m), and with points (n, s) of their features."""
+        most = DIMENSIONS // 2 if others.shape[1] else DIMENSIONS
+        some = values if len(values) else np.zeros((1, values.shape[1]))
+        centre, directions = principal_directions(some, most)
+        found = cls(
+            indices,
+            codes,
+            numbers,
+            landmark_numbers,
+            landmark_order,
+            centre,
+            directions,
+            others,
+            n_candidates,
+            k,
+        )
+        return replace(found, points=found.points_of(values, others))
+
+    def points_of(self, values: Array, others: Points) -> Points:
+        """Return the points (n, r + s) of objects with these values, and points of their features.
+
+        O(n·m·r).
+        """
+        own = ((signed_roots(values) - self.centre) @ self.directions).astype(np.float32)
+        return np.hstack([own, others])
 
     def candidates(
         self,
@@ -179,7 +208,7 @@ class KnownObjects:
         `others` (n, s) are the points of their features, and `without` gives the groups of the
         objects and of all known ones, as in `nearest_points`.
         """
-        points = self.space.points(values, others)
+        points = self.points_of(values, others)
         return nearest_points(
             self.points, points, self.n_candidates, without=without, norms=self._norms
         )

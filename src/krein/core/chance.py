@@ -1,7 +1,7 @@
 """Scores of objects of different sizes: how far is far for objects of one size.
 
 Scores of short objects are not comparable with those of long ones. `Chance` tells how near random
-objects of any size come to the known ones, and `FartherPeers` counts the held-out objects of
+objects of any size come to the known ones, and `farther_peers` counts the held-out objects of
 similar size that are at least as far from them as a new object.
 """
 
@@ -124,39 +124,29 @@ def _basis(x: Array, low: float, high: float) -> Array:
     return np.stack([*(np.exp(power * y) for power in POWERS), y], axis=1)
 
 
-@dataclass(frozen=True)
-class FartherPeers:
-    """Held-out objects in the order of their scores, with their weights in each part of the sizes.
+def farther_peers(
+    own_x: Array, own: Array, weights: Array, x: Array, scores: Array
+) -> tuple[Array, Array]:
+    """Return the number of held-out objects of similar size whose score is not lower.
 
-    The log sizes are divided into parts of about `PEERS` objects, with soft borders: an object
-    between the middles of two parts belongs to both, by `hats`.
+    First for each of the n held-out objects themselves, with log sizes, scores and weights (n,),
+    then for q other objects. The log sizes are divided into parts of about `PEERS` objects, with
+    soft borders: an object between the middles of two parts belongs to both, by `hats`, and the
+    number is a mean over both. Below 1, it is replaced by the share of objects of all sizes with
+    such a score, which still differs between objects that have no peers. O((n + q) log n).
     """
+    n, parts = len(own), max(len(own) // PEERS, 1)
+    middles = np.unique(np.quantile(own_x, (np.arange(parts) + 0.5) / parts))
+    order = np.argsort(own, kind="stable")
+    ascending, own_H = own[order], hats(own_x, middles) * weights[:, None]
+    above = np.cumsum(own_H[order][::-1], axis=0)[::-1]  # the weight of the i-th and all after it
+    above = np.concatenate([above, np.zeros((1, len(middles)))])
 
-    middles: Array  # (K,): of the parts, as log sizes
-    scores: Array  # (n,), ascending
-    above: Array  # (n + 1, K): total weight of the i-th object and all after it
-
-    @classmethod
-    def of(cls, x: Array, scores: Array, weights: Array) -> FartherPeers:
-        """Return the objects with these log sizes, scores and weights (n,). O(n log n)."""
-        parts = max(len(x) // PEERS, 1)
-        middles = np.unique(np.quantile(x, (np.arange(parts) + 0.5) / parts))
-        order = np.argsort(scores, kind="stable")
-        H = (hats(x, middles) * weights[:, None])[order]
-        above = np.concatenate([np.cumsum(H[::-1], axis=0)[::-1], np.zeros((1, len(middles)))])
-        return cls(middles, scores[order], above)
-
-    def count(self, x: Array, scores: Array, own: Array | float = 0.0) -> Array:
-        """Return the number (q,) of held-out objects of similar size whose score is not lower.
-
-        It is a mean over both parts that an object belongs to. Below 1, it is replaced by the share
-        of objects of all sizes with such a score, which still differs between objects that have no
-        peers. `own` (q,) is the weight of an object that is itself held out.
-        """
-        n, H = len(self.scores), hats(x, self.middles)
-        place = np.searchsorted(self.scores, scores, side="left")
-        itself = H * np.reshape(own, (-1, 1))
-        others = np.maximum(self.above[0] - itself, np.finfo(float).tiny)
-        share = (H * np.maximum(self.above[place] - itself, 0.0) / others).sum(axis=1)
-        peers = np.round(share * n / len(self.middles), 6)  # sums depend on the order
+    def count(scores: Array, H: Array, itself: Array | float) -> Array:
+        place = np.searchsorted(ascending, scores, side="left")
+        others = np.maximum(above[0] - itself, np.finfo(float).tiny)
+        share = (H * np.maximum(above[place] - itself, 0.0) / others).sum(axis=1)
+        peers = np.round(share * n / len(middles), 6)  # sums depend on the order
         return np.where(peers < 1, (n - place) / (n + 1), peers)
+
+    return count(own, hats(own_x, middles), own_H), count(scores, hats(x, middles), 0.0)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from .chance import ROUNDING, Chance, FartherPeers
+from .chance import ROUNDING, Chance, farther_peers
 from .moments import weights_of
 from .shapes import CODE, LOG_SIZE, NON_NEGATIVE, Array, Codes, Indices, Kind, Mask
 
@@ -294,9 +294,9 @@ class Reference:
         as unusual as the held-out objects `here`, and as new ones."""
         assert self.log_sizes is not None
         own_x, w = self.log_sizes[here], weights_of(self.weights, len(here))[here]
-        peers = FartherPeers.of(own_x, own, w)
         inside = np.clip(x, own_x.min(), own_x.max())
-        return -peers.count(own_x, own, w), -peers.count(inside, asked)
+        reference, new = farther_peers(own_x, own, w, inside, asked)
+        return -reference, -new
 
     def doubt(
         self, certainty: Array, predicted: Codes, wanted: NDArray[np.bool_] | None = None

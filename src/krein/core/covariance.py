@@ -87,11 +87,10 @@ def target_metric(target: Target, lam: Array, moments: ClassMoments) -> Array:
 
 @dataclass(frozen=True)
 class Precision:
-    """Σ⁻¹ = diag(inverse) + PᵀP in the coordinates of a path, and the share of S in Σ."""
+    """Σ⁻¹ = diag(inverse) + PᵀP in the coordinates of a path."""
 
     inverse: Array  # (s,)
     P: Array  # (k, s)
-    share: float  # (1 − ρ)/ν: removing a uuᵀ from S removes share · a uuᵀ from Σ
 
     def apply(self, V: Array) -> Array:
         """Return V Σ⁻¹ for rows V (n, s). O(n·s·k)."""
@@ -156,9 +155,13 @@ class WithinPath:
         """Convert coefficients (n, s) of path coordinates to coefficients (n, r) of B."""
         return (V if self.rotation is None else V @ self.rotation.T) * self.scaling
 
+    def share(self, amount: float) -> float:
+        """Return (1 − ρ)/ν: removing a uuᵀ from S removes share · a uuᵀ from Σ(ρ)."""
+        return (1 - amount) / self.freedom
+
     def at(self, amount: float) -> Precision:
         """Return Σ(ρ)⁻¹, or the pseudo-inverse of a singular Σ if ρ = 0. O(s·k²)."""
-        share = (1 - amount) / self.freedom
+        share = self.share(amount)
         d = share * self.delta + amount * self.mean / self.freedom
         inverse = np.where(d > RANK_TOLERANCE * d.max(initial=0.0), 1 / np.where(d > 0, d, 1.0), 0)
         X = np.sqrt(share) * self.low * np.sqrt(inverse)
@@ -166,7 +169,7 @@ class WithinPath:
         theta, R = np.linalg.eigh(X @ X.T)
         rest = np.maximum(1 - theta, RANK_TOLERANCE)
         P = (R / np.sqrt(rest)).T @ X * np.sqrt(inverse)
-        return Precision(inverse, P, share)
+        return Precision(inverse, P)
 
     def root(self, amount: float) -> Array:
         """Return A (r, s) with A Aᵀ = Σ(ρ)⁻¹ in the coordinates B. O(r²·s)."""
@@ -271,10 +274,10 @@ class LeftOutObjects:
     array([0, 0, 1, 1])
     """
 
-    B: Array  # (n, r), centred on the mean of all objects
+    moments: ClassMoments  # of all objects
+    B: Array  # (n, r), centred on their mean
     codes: Codes  # (n,)
     weights: Array  # (n,): how many objects each one stands for
-    totals: Array  # (C,): the weight of each class
     removed: Array  # (k, r): rows of T of the objects that are landmarks
     places: Indices  # (k,): positions of those objects
     rows: Indices  # (n,): which of the given objects can be left out
@@ -301,10 +304,16 @@ class LeftOutObjects:
             places = np.flatnonzero(landmarks[fair] >= 0)
             removed = T[landmarks[fair][places]]
         rows = np.flatnonzero(fair)
-        return cls(B[fair] - moments.centre, codes[fair], w[fair], n, removed, places, rows)
+        B = B[fair] - moments.centre
+        return cls(moments, B, codes[fair], w[fair], removed, places, rows)
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    @property
+    def totals(self) -> Array:
+        """The weight of each class (C,)."""
+        return self.moments.weights
 
     def log_priors(self) -> Array:
         """Return the logarithm of the class weights (n, C) without each object."""
@@ -316,9 +325,8 @@ class LeftOutObjects:
 
     def against_rest(self, c: int) -> LeftOutObjects:
         """Return the objects of the two-class problem rest (0) against class `c` (1)."""
-        rest = np.arange(len(self.totals)) != c
-        totals = np.array([self.totals[rest].sum(), self.totals[c]])
-        return replace(self, codes=(self.codes == c).astype(np.intp), totals=totals)
+        two = self.moments.one_against_rest(c)
+        return replace(self, moments=two, codes=(self.codes == c).astype(np.intp))
 
     @property
     def mostly_landmarks(self) -> bool:
@@ -339,18 +347,17 @@ class LeftOutObjects:
 
 
 def left_out_linear(
-    objects: LeftOutObjects, moments: ClassMoments, path: WithinPath, amounts: Iterable[float]
+    objects: LeftOutObjects, path: WithinPath, amounts: Iterable[float]
 ) -> Iterator[Array]:
     """Yield the left-out −½d² (n, C) of the objects, for each amount of shrinkage in turn.
 
     O(n·r²) once, and O(n·r·C) per amount.
     """
     Z = path.coordinates(objects.B)
-    means = path.coordinates(moments.means - moments.centre)
+    means = path.coordinates(objects.moments.means - objects.moments.centre)
     T = path.coordinates(objects.removed)
     for amount in amounts:
-        precision = path.at(amount)
-        distances, _ = _distances(objects, Z, means, T, precision, precision.share)
+        distances, _ = _distances(objects, Z, means, T, path.at(amount), path.share(amount))
         yield -0.5 * distances
 
 
@@ -394,7 +401,7 @@ def _distances(
 
 
 def left_out_quadratic(
-    objects: LeftOutObjects, moments: ClassMoments, A: Array, share: float, pseudo: list[float]
+    objects: LeftOutObjects, A: Array, share: float, pseudo: list[float]
 ) -> list[Array]:
     """Return the left-out −½(d² + log|Σ_c|) (n, C), for each number of pseudo-objects.
 
@@ -403,7 +410,7 @@ def left_out_quadratic(
     the numerator of its own class, and κ·share times a·uuᵀ from those of the others. O(n·C·s²), and
     O(n·C²·s) per number.
     """
-    Z, T = objects.B @ A, objects.removed @ A
+    moments, Z, T = objects.moments, objects.B @ A, objects.removed @ A
     means = (moments.means - moments.centre) @ A
     found = [np.full((len(objects), len(moments.weights)), -np.inf) for _ in pseudo]
     s = Z.shape[1]
@@ -420,7 +427,7 @@ def left_out_quadratic(
                 d = np.maximum(lam, 0.0) + kappa
                 units = own + kappa * share
                 g = np.maximum(freedom - own * objects.left_out, 0.0) + kappa
-            precision = Precision(1 / d, np.empty((0, s)), 0.0)
+            precision = Precision(1 / d, np.empty((0, s)))
             distances, logdet = _distances(objects, Zc, Mc, Tc, precision, units)
             dims = np.full(len(objects), float(s))
             dims[objects.places] -= 1  # dropping a landmark removes one dimension
@@ -440,9 +447,7 @@ Choice = tuple[ChosenCovariance, float]
 """A covariance and its mean left-out loss, including the penalty on scale and offsets."""
 
 
-def choose_linear(
-    moments: ClassMoments, lam: Array, objects: LeftOutObjects, *, exact: bool = False
-) -> Choice | None:
+def choose_linear(objects: LeftOutObjects, lam: Array, *, exact: bool = False) -> Choice | None:
     """Return the shared covariance of the best linear discriminant; None if there are too few data.
 
     If most objects are landmarks, only the target "similarities" has exact left-out scores. The
@@ -459,11 +464,11 @@ def choose_linear(
     >>> y = np.arange(60) % 2
     >>> B = np.random.default_rng(0).normal(size=(60, 50))  # nearly as many dimensions as objects
     >>> B[:, 0] += 2 * y
-    >>> moments = ClassMoments.of(B, y, 2)
-    >>> objects = LeftOutObjects.of(moments, B, y)
-    >>> choose_linear(moments, np.ones(50), objects)[0].amount > 0.1
+    >>> objects = LeftOutObjects.of(ClassMoments.of(B, y, 2), B, y)
+    >>> choose_linear(objects, np.ones(50))[0].amount > 0.1
     True
     """
+    moments = objects.moments
     scatter = float(np.trace(moments.within()))  # none if each class is a single place
     some = scatter > RANK_TOLERANCE * moments.total * moments.variance
     if len(np.unique(objects.codes)) < 2 or not some:
@@ -473,24 +478,20 @@ def choose_linear(
     for target in TARGETS[: 1 if exact else 2] if dense else TARGETS:
         amounts = [oas_amount(moments)] if dense and target == "identity" else None
         metric = target_metric(target, lam, moments)
-        choices.append(_along_path(target, metric, moments, objects, amounts))
+        choices.append(_along_path(target, metric, objects, amounts))
     return min(choices, key=lambda choice: choice[1])
 
 
 def _along_path(
-    target: Target,
-    metric: Array,
-    moments: ClassMoments,
-    objects: LeftOutObjects,
-    given: list[float] | None,
+    target: Target, metric: Array, objects: LeftOutObjects, given: list[float] | None
 ) -> Choice:
     """Return the best amount of shrinkage towards one target, among those given or among all."""
-    path = WithinPath.of(moments, metric)
+    path = WithinPath.of(objects.moments, metric)
     log_prior = objects.log_priors()
     tried: dict[float, ScaleAndOffsets] = {}
 
     def amounts(wanted: list[float]) -> None:
-        scored = left_out_linear(objects, moments, path, wanted)
+        scored = left_out_linear(objects, path, wanted)
         start = None
         for amount, scores in zip(wanted, scored, strict=True):
             start = fit_scale_and_offsets(scores, log_prior, objects.codes, objects.weights, start)
@@ -506,17 +507,15 @@ def _along_path(
     return ChosenCovariance(target, metric, best, scale, offsets), loss
 
 
-def choose_quadratic(
-    moments: ClassMoments, shared: ChosenCovariance, objects: LeftOutObjects
-) -> Choice:
+def choose_quadratic(objects: LeftOutObjects, shared: ChosenCovariance) -> Choice:
     """Return the best weight of the shared covariance in each class. O(n·C·r² + C·r³)."""
-    path = WithinPath.of(moments, shared.metric)
-    A, share = path.root(shared.amount), path.at(shared.amount).share
+    path = WithinPath.of(objects.moments, shared.metric)
+    A, share = path.root(shared.amount), path.share(shared.amount)
     pseudo = [np.inf, *(k * A.shape[1] for k in PSEUDO_OBJECTS[::-1])]
     log_prior = objects.log_priors()
     start: ScaleAndOffsets | None = None
     choices = []
-    scored = left_out_quadratic(objects, moments, A, share, pseudo)
+    scored = left_out_quadratic(objects, A, share, pseudo)
     for kappa, scores in zip(pseudo, scored, strict=True):
         start = fit_scale_and_offsets(scores, log_prior, objects.codes, objects.weights, start)
         found = replace(shared, scale=start.scale, offsets=start.offsets, pseudo_objects=kappa)

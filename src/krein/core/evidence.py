@@ -11,7 +11,7 @@ where a known object that stands for several, such as copies, has as many votes.
 The bandwidth adapts to the object: h² = f (d_K² − d₁²), where K is the `LOCAL_NEIGHBOUR`-th
 neighbour. So the evidence is unitless, and works equally well where objects are dense and where
 they are sparse. It does not depend on how near the nearest object is, yet the label of a near copy
-deserves more trust than that of a remote relative: `Closeness` ranks d₁² among those of held-out
+deserves more trust than that of a remote relative: the closeness ranks d₁² among those of held-out
 objects, which is unitless too. The evidence, and the evidence times the closeness, are two terms of
 the cascade.
 """
@@ -20,12 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from operator import itemgetter
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .cascade import fit_terms
+from .moments import weights_of
 from .shapes import POSITIVE, SHARE, Array, Codes, Indices, Kind, Mask, Within
 
 BANDWIDTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -84,40 +86,6 @@ def class_evidence(
             weights *= numbers
         np.add.at(found, (np.repeat(np.arange(n), k), codes.ravel()), weights.ravel())
     return np.log(found / found.sum(axis=1, keepdims=True))
-
-
-@dataclass(frozen=True)
-class Closeness:
-    """How near the nearest known object is: 1 at usual distances, towards 0 for remote objects.
-
-    Let r(d²) be the share of held-out objects whose nearest known object is at least as far away.
-    The closeness is min(r/tail, 1), interpolated linearly between the held-out objects.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from krein.core.evidence import Closeness
-    >>> Closeness.of(np.arange(10.0), tail=0.4)(np.array([0.0, 5.0, 7.0, 8.0, 99.0])).round(2)
-    array([1.  , 1.  , 0.75, 0.5 , 0.25])
-    """
-
-    apart: Annotated[Array, "ranks", Within(ascending=True)]  # squared dissimilarities
-    share: Annotated[Array, "ranks", SHARE]  # the closeness there
-
-    @classmethod
-    def of(cls, nearest: Array, tail: float, weights: Array | None = None) -> Closeness:
-        """Return the closeness, from squared dissimilarities (n,) of held-out objects."""
-        w = np.ones(len(nearest)) if weights is None else weights
-        apart, place = np.unique(nearest, return_inverse=True)
-        at_least = np.cumsum(np.bincount(place, weights=w)[::-1])[::-1]
-        share = np.minimum(at_least / (tail * at_least[0]), 1.0)
-        first = max(int(np.count_nonzero(share == 1.0)) - 1, 0)  # all before it are 1
-        return cls(apart[first:], share[first:])
-
-    def __call__(self, nearest: Array) -> Array:
-        """Return the closeness (n,) from the squared dissimilarities to the nearest object."""
-        found: Array = np.interp(nearest, self.apart, self.share)
-        return found
 
 
 FAR = 1e300
@@ -189,10 +157,43 @@ class Neighbours:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Turns neighbours into terms of the cascade: evidence, and evidence times closeness."""
+    """Turns neighbours into terms of the cascade: evidence, and evidence times closeness.
+
+    The closeness tells how near the nearest known object is: 1 at usual distances, towards 0 for
+    remote objects. Let r(d²) be the share of held-out objects whose nearest known object is at
+    least as far away. The closeness is min(r/tail, 1), interpolated linearly between the held-out
+    objects.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.evidence import Evidence
+    >>> evidence = Evidence.of(0.1, np.arange(10.0), tail=0.4)
+    >>> evidence.closeness(np.array([0.0, 5.0, 7.0, 8.0, 99.0])).round(2)
+    array([1.  , 1.  , 0.75, 0.5 , 0.25])
+    """
 
     bandwidth: Annotated[float, POSITIVE]
-    closeness: Closeness
+    apart: Annotated[Array, "ranks", Within(ascending=True)]  # squared dissimilarities
+    share: Annotated[Array, "ranks", SHARE]  # the closeness there
+
+    tails: ClassVar[tuple[float, ...]] = TAILS
+
+    @classmethod
+    def of(
+        cls, bandwidth: float, nearest: Array, tail: float, weights: Array | None = None
+    ) -> Self:
+        """Return the evidence, given squared dissimilarities (n,) of held-out objects."""
+        apart, place = np.unique(nearest, return_inverse=True)
+        at_least = np.cumsum(np.bincount(place, weights_of(weights, len(nearest)))[::-1])[::-1]
+        share = np.minimum(at_least / (tail * at_least[0]), 1.0)
+        first = max(int(np.count_nonzero(share == 1.0)) - 1, 0)  # all before it are 1
+        return cls(bandwidth, apart[first:], share[first:])
+
+    def closeness(self, nearest: Array) -> Array:
+        """Return the closeness (n,) from the squared dissimilarities to the nearest object."""
+        found: Array = np.interp(nearest, self.apart, self.share)
+        return found
 
     def terms(self, near: Neighbours, n_classes: int) -> list[Array]:
         """Return both terms (n, C)."""
@@ -207,30 +208,23 @@ class Evidence:
         near: Neighbours,
         weights: Array | None,
         n: float,
-    ) -> Evidence:
+    ) -> Self:
         """Return the evidence with the least held-out loss, in a pool with the terms `before`.
 
         `near` are the neighbours of held-out objects, without the objects themselves; `n` tells how
         many objects these are worth. Bandwidths are compared first, then tails.
         """
-        C = before[0].shape[1]
-        best: tuple[float, Evidence] | None = None
+        C, nearest = before[0].shape[1], near.least
 
-        def attempt(bandwidth: float, closeness: Closeness) -> None:
-            nonlocal best
-            trial = cls(bandwidth, closeness)
-            _, loss = fit_terms([*before, *trial.terms(near, C)], codes, weights, n)
-            if best is None or loss < best[0]:
-                best = loss, trial
+        def attempt(bandwidth: float, tail: float) -> tuple[float, Self]:
+            trial = cls.of(bandwidth, nearest, tail, weights)
+            return fit_terms([*before, *trial.terms(near, C)], codes, weights, n)[1], trial
 
-        first, *others = (Closeness.of(near.least, tail, weights) for tail in TAILS)
-        for bandwidth in BANDWIDTHS:
-            attempt(bandwidth, first)
-        assert best is not None
-        bandwidth = best[1].bandwidth
-        for closeness in others:
-            attempt(bandwidth, closeness)
-        return best[1]
+        first, *others = cls.tails
+        tried: list[tuple[float, Self]] = [attempt(bandwidth, first) for bandwidth in BANDWIDTHS]
+        best: tuple[float, Self] = min(tried, key=itemgetter(0))
+        tried = [best, *(attempt(best[1].bandwidth, tail) for tail in others)]
+        return min(tried, key=itemgetter(0))[1]
 
 
 VOTERS = 30

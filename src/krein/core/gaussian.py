@@ -20,13 +20,12 @@ the traces, with the observed ‖S − I‖² in place of its expectation, clipp
 Eigenvalues are floored at 10⁻³ of their mean. If the covariance has been chosen by the left-out
 loss, the shared one counts as κ objects in each class: Σ_c = (S_c + κ Σ)/(n_c − 1 + κ).
 
-The families `FisherFamily` and `QuadraticFamily` choose the covariance, fit the discriminant, and
-compute left-out scores in closed form, all from the moments.
+A `GaussianFamily` of either kind chooses the covariance, fits the discriminant, and computes
+left-out scores in closed form, all from the moments.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated
@@ -268,11 +267,22 @@ def places_at(rows: Indices, n: int) -> Indices:
 
 
 @dataclass(frozen=True)
-class GaussianFamily(ABC):
-    """What IKFD and IKQD share.
+class GaussianFamily:
+    """IKFD and IKQD: Gaussian classes with one covariance, or with one each (`by_class`).
 
     `shrinkage` is "auto" until `chosen` replaces it by the best covariance for the data, or by one
-    per class with `one_against_rest`.
+    per class with `one_against_rest`, which IKQD does not have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.gaussian import GaussianFamily
+    >>> from krein.core.space import LandmarkSpace
+    >>> X = np.array([[0.0], [1.0], [4.0], [5.0]])
+    >>> D = np.abs(X - X.T)
+    >>> space, codes = LandmarkSpace.of(D, "dissimilarity"), np.array([0, 0, 1, 1])
+    >>> GaussianFamily(2).learn(space, codes, D, codes, None)(D).argmax(axis=1)
+    array([0, 0, 1, 1])
     """
 
     n_classes: int
@@ -280,30 +290,22 @@ class GaussianFamily(ABC):
     priors: Priors = field(default_factory=Priors)
     one_against_rest: bool = False
     rank: int | None = None
+    by_class: bool = False
 
-    by_class = False
-    """Whether the model needs separate products per class."""
-
-    @abstractmethod
     def discriminant(self, moments: ClassMoments) -> LinearDiscriminant | QuadraticDiscriminant:
-        """Return the model fitted to these moments."""
+        """Return the model of these moments. O(r³), or O(C·r³) by class and against the rest."""
+        priors = self.priors.of(moments.weights)
+        if self.by_class:
+            return fit_quadratic(moments, shrinkage=self.shrinkage_of(), priors=priors)
+        if self._each_alone:
+            return fit_fisher_one_against_rest(moments, shrinkage=self.shrinkage, priors=priors)
+        return fit_fisher(moments, shrinkage=self.shrinkage_of(), priors=priors)
 
-    @abstractmethod
-    def _choose(
-        self, moments: ClassMoments, lam: Array, objects: LeftOutObjects
-    ) -> tuple[FamilyShrinkage, float]:
-        """Return the shrinkage with the least left-out loss, and that loss."""
+    @property
+    def _each_alone(self) -> bool:
+        return self.one_against_rest and self.n_classes > 2
 
-    @abstractmethod
-    def left_out_scores(self, moments: ClassMoments, objects: LeftOutObjects) -> Array:
-        """Return the left-out scores (n, C) of the objects, in closed form.
-
-        O(n·r² + r³), or O(n·C·r²) for IKQD.
-        """
-
-    def chosen(
-        self, space: LandmarkSpace, moments: ClassMoments, objects: LeftOutObjects
-    ) -> tuple[GaussianFamily, float]:
+    def chosen(self, space: LandmarkSpace, objects: LeftOutObjects) -> tuple[GaussianFamily, float]:
         """Return the family with the shrinkage that has the least left-out loss on the objects.
 
         Also returns that loss, which is NaN if nothing was chosen.
@@ -311,8 +313,45 @@ class GaussianFamily(ABC):
         """
         if self.shrinkage != "auto":
             return self, np.nan
-        shrinkage, loss = self._choose(moments, space.lam, objects)
-        return replace(self, shrinkage=shrinkage), loss
+        if self._each_alone:
+            return self._chosen_for_each(space, objects)
+        # with a covariance per class, the shared one is chosen by exact left-out scores only,
+        # because per-class products would multiply the error of approximate ones
+        found = choose_linear(objects, space.lam, exact=self.by_class)
+        if found is None:
+            return replace(self, shrinkage="oas"), np.nan
+        if self.by_class:
+            found = choose_quadratic(objects, found[0])
+        return replace(self, shrinkage=found[0]), found[1]
+
+    def _chosen_for_each(
+        self, space: LandmarkSpace, objects: LeftOutObjects
+    ) -> tuple[GaussianFamily, float]:
+        """Return the family with the best shrinkage for each class against the rest."""
+        each: list[Shrinkage] = ["oas"] * self.n_classes
+        losses = np.full(self.n_classes, np.nan)
+        for c in np.flatnonzero(objects.totals > 0).tolist():
+            alone = choose_linear(objects.against_rest(c), space.lam)
+            if alone is not None:
+                each[c], losses[c] = alone
+        return replace(self, shrinkage=tuple(each)), float(losses.sum())
+
+    def left_out_scores(self, objects: LeftOutObjects) -> Array:
+        """Return the left-out scores (n, C) of the objects, in closed form.
+
+        O(n·r² + r³), or O(n·C·r²) by class.
+        """
+        if not self._each_alone:
+            scores = _left_out_joint(objects, self.shrinkage_of(), self.by_class)
+            return scores + self.prior_ratio(objects.totals)
+        priors = self.priors.of(objects.totals)
+        scores = np.full((len(objects), self.n_classes), -np.inf)
+        for c in np.flatnonzero(objects.totals > 0).tolist():
+            two = objects.against_rest(c)
+            found = _left_out_joint(two, self.shrinkage_of(c))
+            ratio = np.log(priors[c] / (1 - priors[c])) - np.log(two.totals[1] / two.totals[0])
+            scores[:, c] = found[:, 1] - found[:, 0] + ratio
+        return scores
 
     def moments(
         self,
@@ -345,7 +384,7 @@ class GaussianFamily(ABC):
             return self.scorer(space, moments)
         places = landmark_places(space, values)
         objects = left_out_objects(space, moments, values, codes, weights, places)
-        return self.chosen(space, moments, objects)[0].scorer(space, moments)
+        return self.chosen(space, objects)[0].scorer(space, moments)
 
     def log_proba(self, scores: Array) -> Array:
         """Return log-probabilities (n, C): softmax of joint scores, or normalised sigmoids."""
@@ -367,26 +406,24 @@ class GaussianFamily(ABC):
         places = places_at(landmarks, len(codes))
         choosing = space.kind == "dissimilarity" and self.shrinkage == "auto"
         spaces = [space.with_power(power) for power in POWERS] if choosing else [space]
-        moments = [self.moments(one, one.origin(), values, codes) for one in spaces]
-        objects = [
-            left_out_objects(one, its, values, codes, None, places)
-            for one, its in zip(spaces, moments, strict=True)
-        ]
-        choices = [self.chosen(*one) for one in zip(spaces, moments, objects, strict=True)]
+        objects = []
+        for one in spaces:
+            moments = self.moments(one, one.origin(), values, codes)
+            objects.append(left_out_objects(one, moments, values, codes, None, places))
+        choices = [self.chosen(*one) for one in zip(spaces, objects, strict=True)]
         best = least_loss(choices)
         model, _ = choices[best]
-        return model.left_out_scores(moments[best], objects[best]), objects[best].rows, self
+        return model.left_out_scores(objects[best]), objects[best].rows, self
 
     def shrinkage_of(self, c: int = 0) -> Shrinkage:
         """Return the shrinkage of class `c` against the rest, or the one for all classes."""
         return self.shrinkage[c] if isinstance(self.shrinkage, tuple) else self.shrinkage
 
-    def prior_ratio(self, moments: ClassMoments) -> Array:
+    def prior_ratio(self, weights: Array) -> Array:
         """Return the logarithm of the priors divided by the class frequencies (C,)."""
         with np.errstate(invalid="ignore"):
-            ratio = log_priors(moments.weights, self.priors.of(moments.weights))
-            ratio = ratio - log_priors(moments.weights, None)
-        return np.where(moments.weights > 0, ratio, 0.0)
+            ratio = log_priors(weights, self.priors.of(weights)) - log_priors(weights, None)
+        return np.where(weights > 0, ratio, 0.0)
 
 
 def least_loss(choices: Sequence[tuple[GaussianFamily, float]]) -> int:
@@ -416,100 +453,19 @@ def choose_power(family: GaussianFamily, space: LandmarkSpace, codes: Codes) -> 
         part = restricted.with_power(power)
         moments = family.moments(part, part.origin(), values, codes)
         objects = left_out_objects(part, moments, values, codes, None, own)
-        choices.append(family.chosen(part, moments, objects))
+        choices.append(family.chosen(part, objects))
     return POWERS[least_loss(choices)]
 
 
-class FisherFamily(GaussianFamily):
-    """One covariance for all classes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from krein.core.gaussian import FisherFamily
-    >>> from krein.core.space import LandmarkSpace
-    >>> X = np.array([[0.0], [1.0], [4.0], [5.0]])
-    >>> D = np.abs(X - X.T)
-    >>> space, codes = LandmarkSpace.of(D, "dissimilarity"), np.array([0, 0, 1, 1])
-    >>> FisherFamily(2).learn(space, codes, D, codes, None)(D).argmax(axis=1)
-    array([0, 0, 1, 1])
-    """
-
-    @property
-    def _each_alone(self) -> bool:
-        return self.one_against_rest and self.n_classes > 2
-
-    def discriminant(self, moments: ClassMoments) -> LinearDiscriminant:
-        """Return the linear discriminant of these moments. O(r³), or O(C·r³) against the rest."""
-        priors = self.priors.of(moments.weights)
-        if self._each_alone:
-            return fit_fisher_one_against_rest(moments, shrinkage=self.shrinkage, priors=priors)
-        return fit_fisher(moments, shrinkage=self.shrinkage_of(), priors=priors)
-
-    def _choose(
-        self, moments: ClassMoments, lam: Array, objects: LeftOutObjects
-    ) -> tuple[FamilyShrinkage, float]:
-        if not self._each_alone:
-            found = choose_linear(moments, lam, objects)
-            return ("oas", np.nan) if found is None else found
-        each: list[Shrinkage] = ["oas"] * self.n_classes
-        losses = np.full(self.n_classes, np.nan)
-        for c in np.flatnonzero(moments.weights > 0).tolist():
-            alone = choose_linear(moments.one_against_rest(c), lam, objects.against_rest(c))
-            if alone is not None:
-                each[c], losses[c] = alone
-        return tuple(each), float(losses.sum())
-
-    def left_out_scores(self, moments: ClassMoments, objects: LeftOutObjects) -> Array:
-        """Return the left-out scores (n, C) of the objects, in closed form."""
-        if not self._each_alone:
-            scores = _left_out_joint(objects, moments, self.shrinkage_of())
-            return scores + self.prior_ratio(moments)
-        priors = self.priors.of(moments.weights)
-        scores = np.full((len(objects), self.n_classes), -np.inf)
-        for c in np.flatnonzero(moments.weights > 0).tolist():
-            two = moments.one_against_rest(c)
-            found = _left_out_joint(objects.against_rest(c), two, self.shrinkage_of(c))
-            ratio = np.log(priors[c] / (1 - priors[c])) - np.log(two.weights[1] / two.weights[0])
-            scores[:, c] = found[:, 1] - found[:, 0] + ratio
-        return scores
-
-
-class QuadraticFamily(GaussianFamily):
-    """A covariance for each class, shrunk towards the shared one."""
-
-    by_class = True
-
-    def discriminant(self, moments: ClassMoments) -> QuadraticDiscriminant:
-        """Return the quadratic discriminant of these moments. O(C·r³)."""
-        priors = self.priors.of(moments.weights)
-        return fit_quadratic(moments, shrinkage=self.shrinkage_of(), priors=priors)
-
-    def _choose(
-        self, moments: ClassMoments, lam: Array, objects: LeftOutObjects
-    ) -> tuple[Shrinkage, float]:
-        # the shared covariance is chosen by exact left-out scores only, because per-class products
-        # would multiply the error of approximate ones
-        linear = choose_linear(moments, lam, objects, exact=True)
-        if linear is None:
-            return "oas", np.nan
-        return choose_quadratic(moments, linear[0], objects)
-
-    def left_out_scores(self, moments: ClassMoments, objects: LeftOutObjects) -> Array:
-        """Return the left-out scores (n, C) of the objects, in closed form."""
-        found = _as_chosen(self.shrinkage_of(), moments)
-        path = WithinPath.of(moments, found.metric)
-        A, share = path.root(found.amount), path.at(found.amount).share
-        (scores,) = left_out_quadratic(objects, moments, A, share, [found.pseudo_objects])
-        scores = found.scale * scores + objects.log_priors() + found.offsets
-        return scores + self.prior_ratio(moments)
-
-
-def _left_out_joint(objects: LeftOutObjects, moments: ClassMoments, shrinkage: Shrinkage) -> Array:
-    """Return the joint left-out scores (n, C) of the linear discriminant."""
-    found = _as_chosen(shrinkage, moments)
-    path = WithinPath.of(moments, found.metric)
-    (scores,) = left_out_linear(objects, moments, path, [found.amount])
+def _left_out_joint(objects: LeftOutObjects, shrinkage: Shrinkage, by_class: bool = False) -> Array:
+    """Return the joint left-out scores (n, C) of the discriminant."""
+    found = _as_chosen(shrinkage, objects.moments)
+    path = WithinPath.of(objects.moments, found.metric)
+    if by_class:
+        A, share = path.root(found.amount), path.share(found.amount)
+        (scores,) = left_out_quadratic(objects, A, share, [found.pseudo_objects])
+    else:
+        (scores,) = left_out_linear(objects, path, [found.amount])
     scored: Array = found.scale * scores + objects.log_priors() + found.offsets
     return scored
 

@@ -11,16 +11,14 @@ objects of its own group, which at least contains the object itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from .cascade import fit_terms
-from .evidence import BANDWIDTHS, PRIOR_MASS, Closeness, Neighbours
-from .shapes import CODE, NON_NEGATIVE, POSITIVE, ROW, Array, Codes, Indices, Mask, Within
+from .evidence import PRIOR_MASS, Evidence, Neighbours
+from .shapes import CODE, NON_NEGATIVE, ROW, Array, Codes, Indices, Mask, Within
 
 
 def nearest_hits(
@@ -110,40 +108,23 @@ are found by chance and uninformative: trust falls more steeply there than one r
 `make bench BENCH=hits` compares both on simulated families."""
 
 
-@dataclass(frozen=True)
-class HitEvidence:
+class HitEvidence(Evidence):
     """Turns hits into terms of the cascade: evidence, times a trust that rises with the best hit.
 
-    Let r be the share of held-out objects whose best hit is no better (`Closeness` with a tail of
-    1). The terms are e, and e·ρ_j for J ramps ρ_j(r) that rise from 0 to √J between two `KNOTS`. So
+    Let r be the share of held-out objects whose best hit is no better: the closeness with a tail of
+    1. The terms are e, and e·ρ_j for J ramps ρ_j(r) that rise from 0 to √J between two `KNOTS`. So
     their weights, which are not negative, are a trust that is piecewise linear and never falls. The
     height √J lets J ramps together be as free as a single term: the prior holds each weight alone.
     """
 
-    bandwidth: Annotated[float, POSITIVE]
-    rank: Closeness
+    tails = (1.0,)
 
     def terms(self, near: Neighbours, n_classes: int) -> list[Array]:
         """Return all terms (n, C)."""
-        evidence, r = near.evidence(n_classes, self.bandwidth), self.rank(near.least)
+        evidence, r = near.evidence(n_classes, self.bandwidth), self.closeness(near.least)
         ramps = [np.clip((r - low) / (high - low), 0.0, 1.0) for low, high in pairwise(KNOTS)]
         height = np.sqrt(len(ramps))
         return [evidence, *(evidence * (height * ramp)[:, None] for ramp in ramps)]
-
-    @classmethod
-    def learn(
-        cls,
-        before: Sequence[Array],
-        codes: Codes,
-        near: Neighbours,
-        weights: Array | None,
-        n: float,
-    ) -> HitEvidence:
-        """Return the evidence with the least held-out loss, in a pool with the terms `before`."""
-        C, rank = before[0].shape[1], Closeness.of(near.least, 1.0, weights)
-        tried = [cls(bandwidth, rank) for bandwidth in BANDWIDTHS]
-        losses = [fit_terms([*before, *one.terms(near, C)], codes, weights, n)[1] for one in tried]
-        return tried[int(np.argmin(losses))]
 
 
 def log_class_shares(

@@ -194,29 +194,6 @@ class Ranks:
         summed: Array = np.add.reduceat(P[:, order], starts, axis=1)
         return summed
 
-    def deepest(self, P: Array, above: float) -> tuple[list[str], Array, Indices]:
-        """Return the deepest node with a probability of `above` or more for each row of P.
-
-        The result is its path, its probability and its rank, counted from 1; or "", 1 and 0 if not
-        even a node of the first rank is that probable.
-        """
-        if not 0.5 < above <= 1:
-            raise ValueError(
-                f"the minimum probability of an answer must be above 0.5 (so that answers form one "
-                f"path) and at most 1; got {above}"
-            )
-        answer = [""] * len(P)
-        probability, depth = np.ones(len(P)), np.zeros(len(P), dtype=np.intp)
-        for rank in range(len(self)):
-            Q = self.probabilities(P, rank)
-            best = Q.argmax(axis=1)
-            top = Q[np.arange(len(P)), best]
-            for i in np.flatnonzero(top >= above).tolist():
-                node = self.nodes[rank][best[i]]
-                if node != answer[i]:  # a shorter label has been answered already
-                    answer[i], probability[i], depth[i] = node, top[i], rank + 1
-        return answer, probability, depth
-
 
 # -- probabilities of ranks, learned from held-out objects -----------------------------------------
 
@@ -339,6 +316,15 @@ class RankLook:
     known: Annotated[Array, "levels 4"]  # of the features that tell whether a node is known
 
 
+def check_answer_probability(above: float) -> None:
+    """Refuse a minimum probability of an answer under which answers need not form one path."""
+    if not 0.5 < above <= 1:
+        raise ValueError(
+            f"the minimum probability of an answer must be above 0.5 (so that answers form one "
+            f"path) and at most 1; got {above}"
+        )
+
+
 @dataclass(frozen=True)
 class RankAnswers:
     """The path of each object down the taxonomy: at each rank, the two best nodes below the last.
@@ -386,11 +372,7 @@ class RankAnswers:
 
     def deepest(self, above: float, novel_below: float = 0.0) -> Indices:
         """Return how many ranks (n,), from the first, are probable enough and not novel."""
-        if not 0.5 < above <= 1:
-            raise ValueError(
-                f"the minimum probability of an answer must be above 0.5 (so that answers form one "
-                f"path) and at most 1; got {above}"
-            )
+        check_answer_probability(above)
         sure = (self.probabilities[:, :, 0] >= above) & (self.novelty > novel_below)
         found: Indices = np.cumprod(sure, axis=1).sum(axis=1)
         return found

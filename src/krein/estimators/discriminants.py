@@ -18,11 +18,9 @@ from ..core.cascade import Cascade
 from ..core.covariance import ChosenCovariance, Target
 from ..core.gaussian import (
     CHOICE_LANDMARKS,
-    FisherFamily,
     GaussianFamily,
     LinearDiscriminant,
     QuadraticDiscriminant,
-    QuadraticFamily,
     choose_power,
     fit_fisher_as_published,
     landmark_places,
@@ -273,7 +271,7 @@ def _add(
     best, unchosen = 0, family
     if _chooses(self):
         choices = [
-            family.chosen(space, moments, left_out_objects(space, moments, *some))
+            family.chosen(space, left_out_objects(space, moments, *some))
             for space, moments in zip(spaces, passed.moments, strict=True)
         ]
         best = least_loss(choices)
@@ -284,7 +282,7 @@ def _add(
     if self.calibrate:
         if groups is None:
             objects = left_out_objects(space, moments, *some)
-            scores, rows = family.left_out_scores(moments, objects), objects.rows
+            scores, rows = family.left_out_scores(objects), objects.rows
             own = places[rows][:, None] == np.arange(m)
             shares = None
         else:
@@ -562,7 +560,7 @@ class IKFD(Classifier):
         """Intercepts (C,)."""
         return self._fitted().heads[0].bias
 
-    def _family(self, classes: NDArray[Any]) -> FisherFamily:
+    def _family(self, classes: NDArray[Any]) -> GaussianFamily:
         check_multiclass(self.multiclass)
         if self.solver not in ("gaussian", "paper", "paper-ridge"):
             raise ValueError(
@@ -575,7 +573,7 @@ class IKFD(Classifier):
                     raise ValueError(
                         f"solver={self.solver!r} does not support {name}: set it to {unset!r}"
                     )
-        return FisherFamily(
+        return GaussianFamily(
             len(classes),
             self.shrinkage,
             _priors(self, classes),
@@ -585,27 +583,26 @@ class IKFD(Classifier):
 
     def _head(
         self, family: GaussianFamily, space: LandmarkSpace, moments: ClassMoments
-    ) -> LinearHead:
+    ) -> LinearHead | QuadraticHead:
         if self.solver != "gaussian":
             return self._published(space, moments)
         model = family.discriminant(moments)
-        assert isinstance(model, LinearDiscriminant)
         rho = model.shrinkage
         self.shrinkage_ = float(rho[0]) if len(rho) == 1 else rho
         alone = family.one_against_rest and family.n_classes > 2
-        return fisher_head(space, model, "sigmoid" if alone else "softmax")
+        return head_of(space, model, "sigmoid" if alone else "softmax")
 
-    def _published(self, space: LandmarkSpace, moments: ClassMoments) -> LinearHead:
+    def _published(self, space: LandmarkSpace, moments: ClassMoments) -> LinearHead | QuadraticHead:
         W = space.similarities(space.landmark_values)
         unit = float(np.abs(np.diag(W)).mean())
         ridge = None if self.solver == "paper" else unit**2 or 1.0
         model = fit_fisher_as_published(moments, space.signs, ridge)
         self.shrinkage_ = 0.0
         if len(moments.weights) > 2:
-            return fisher_head(space, model, "sigmoid")
+            return head_of(space, model, "sigmoid")
         # one score f for two classes, as −f/2 and f/2: the probability is the sigmoid of f
         half = replace(model, coef=model.coef / 2, intercept=model.intercept / 2)
-        return fisher_head(space, half, "softmax")
+        return head_of(space, half, "softmax")
 
 
 class IKQD(Classifier):
@@ -754,26 +751,24 @@ class IKQD(Classifier):
         """Means, covariances and how far each was shrunk towards the shared one."""
         return self._fitted().heads[0].discriminant
 
-    def _family(self, classes: NDArray[Any]) -> QuadraticFamily:
-        return QuadraticFamily(len(classes), self.shrinkage, _priors(self, classes), rank=self.rank)
+    def _family(self, classes: NDArray[Any]) -> GaussianFamily:
+        priors = _priors(self, classes)
+        return GaussianFamily(len(classes), self.shrinkage, priors, rank=self.rank, by_class=True)
 
     def _head(
         self, family: GaussianFamily, space: LandmarkSpace, moments: ClassMoments
-    ) -> QuadraticHead:
-        model = family.discriminant(moments)
-        assert isinstance(model, QuadraticDiscriminant)
-        return quadratic_head(space, model)
+    ) -> LinearHead | QuadraticHead:
+        return head_of(space, family.discriminant(moments))
 
 
-def fisher_head(
-    space: LandmarkSpace, model: LinearDiscriminant, link: LinkName = "softmax"
-) -> LinearHead:
-    """Return the head of a linear discriminant of coordinates in `space`."""
+def head_of(
+    space: LandmarkSpace,
+    model: LinearDiscriminant | QuadraticDiscriminant,
+    link: LinkName = "softmax",
+) -> LinearHead | QuadraticHead:
+    """Return the head of a discriminant of coordinates in `space`."""
+    if isinstance(model, QuadraticDiscriminant):
+        return QuadraticHead(space.conversion, space.T, model)
     dual = space.T @ model.coef
     bias = model.intercept - model.centre @ model.coef
     return LinearHead(space.conversion, np.arange(len(dual)), dual, bias, link)
-
-
-def quadratic_head(space: LandmarkSpace, model: QuadraticDiscriminant) -> QuadraticHead:
-    """Return the head of a quadratic discriminant of coordinates in `space`."""
-    return QuadraticHead(space.conversion, space.T, model)

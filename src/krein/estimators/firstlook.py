@@ -14,7 +14,7 @@ from scipy.special import log_softmax
 
 from ..core.calibration import Family, Priors, fit_temperature
 from ..core.cascade import among_most_probable, fit_pool
-from ..core.gaussian import FisherFamily, GaussianFamily, QuadraticFamily, left_out_objects
+from ..core.gaussian import GaussianFamily, left_out_objects
 from ..core.moments import ClassMoments
 from ..core.pcvm.left_out import left_out_scores
 from ..core.pcvm.rows import BasisFunction
@@ -23,7 +23,7 @@ from ..core.pcvm.training import PCVMFamily, both_scores, fit_landmarks
 from ..core.shapes import Array, Codes
 from ..core.space import POWERS
 from ..model.heads import Head, LinearHead, LinkName
-from .discriminants import fisher_head, quadratic_head
+from .discriminants import head_of
 from .fitting import LandmarkChoice
 from .heldout import HeldOut, Values, refitted_scores, totals_of, with_copies
 
@@ -101,14 +101,9 @@ def fit_heads(
     C, space, landmarks = kept.n_classes, choice.space, choice.landmarks
     heads: list[Head] = []
     scores: list[Array] = []
-    fisher = FisherFamily(C, shrinkage="oas", priors=priors)
-    heads.append(fisher_head(space, fisher.discriminant(kept.moments)))
-    families: list[GaussianFamily] = [fisher]
-    if "ikqd" not in left_out:
-        quadratic = QuadraticFamily(C, shrinkage="oas", priors=priors)
-        heads.append(quadratic_head(space, quadratic.discriminant(kept.moments)))
-        families.append(quadratic)
-    for family in families:
+    for by_class in (False,) if "ikqd" in left_out else (False, True):
+        family = GaussianFamily(C, shrinkage="oas", priors=priors, by_class=by_class)
+        heads.append(head_of(space, family.discriminant(kept.moments)))
         if sample.refits:
             scores.append(sample.refitted(family, choice))
         else:
@@ -222,7 +217,7 @@ def best_power(choice: LandmarkChoice, sample: HeldOut, n_classes: int) -> float
     space = choice.space
     if space.kind == "similarity" or len(sample.codes) == 0:
         return 1.0
-    family, losses = FisherFamily(n_classes, shrinkage="oas"), []
+    family, losses = GaussianFamily(n_classes, shrinkage="oas"), []
     pairs = sample.groups * n_classes + sample.codes
     _, first, place = np.unique(pairs, return_index=True, return_inverse=True)
     own = np.where(sample.own.any(axis=1), sample.own.argmax(axis=1), -1)
@@ -237,7 +232,7 @@ def best_power(choice: LandmarkChoice, sample: HeldOut, n_classes: int) -> float
         else:
             moments = family.moments(part, part.origin(), *labelled)
             objects = left_out_objects(part, moments, *labelled, own[first])
-            scores = family.left_out_scores(moments, objects)
+            scores = family.left_out_scores(objects)
             codes, weights = objects.codes, None
         if len(codes) == 0:
             return 1.0

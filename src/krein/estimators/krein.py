@@ -21,7 +21,7 @@ from ..core.candidates import Points, no_points
 from ..core.cascade import Cascade, Worth, head_worth, look_worth
 from ..core.conformal import Reference, novelty_scores
 from ..core.evidence import VOTERS, Evidence, Neighbours, apart_from, nearest_landmarks
-from ..core.gaussian import FisherFamily
+from ..core.gaussian import GaussianFamily
 from ..core.moments import weights_of
 from ..core.ranks import RankPool, Seen, find_separator
 from ..core.shapes import COUNT, Array, Indices
@@ -267,7 +267,7 @@ class KreinClassifier(Classifier):
             priors = self._class_costs(found.classes)
             each = priors.weights(found.weights)
             run = self._comparisons(data.measure)
-            family = FisherFamily(C, shrinkage="oas", priors=priors)
+            family = GaussianFamily(C, shrinkage="oas", priors=priors)
             rule = self._rule(found.weighted - self.n_copies_, C)
             choice = self._choose(data, run, found.classes, family, rule, distinct)
             space, m = choice.space, len(choice.landmarks.indices)
@@ -361,7 +361,7 @@ class KreinClassifier(Classifier):
         codes, weights, n_seen = sample.codes, sample.score_weights, sample.number
         names = [name for name in ("ikfd", "ikqd", "pcvm") if name not in left_out]
         taken, terms, costs, value_heads = ["first look"], [opinions], [float(m)], heads
-        own = [head.to_log_proba(head.scores(alone.values, None)) for head in heads]
+        own = [head.to_log_proba(head.scores(alone.values)) for head in heads]
         lonely = [[without_own_class(one, alone.codes) for one in own]]
         features = self._features(data, run, kept, np.union1d(sample.indices, alone.indices))
         if features is not None:

@@ -388,7 +388,7 @@ def _of_classifier(
         held = place[folds == fold]
         rest = np.flatnonzero(~np.isin(groups, groups[held]))
         if len(np.unique(y[rest])) > 1:  # else there is nothing to learn
-            scores[folds == fold] = fitted(rest).scores(None, take(objects, held))
+            scores[folds == fold] = fitted(rest).scores(take(objects, held))
     return fitted(everyone), scores
 
 

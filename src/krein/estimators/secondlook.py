@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.pairs import Pairs, block_rows, compare_each
-from ..core.candidates import DIMENSIONS, CandidateSpace, KnownObjects, Points
+from ..core.candidates import KnownObjects, Points
 from ..core.chance import Chance
 from ..core.conformal import FOUND_BY_CHANCE
 from ..core.evidence import VOTERS, Neighbours, apart_from, squared
@@ -62,7 +62,7 @@ def choose_known_objects(
         some = np.unique(raw.y[indices], return_index=True)[1]  # one of each class, and others
         drawn = np.union1d(indices[some], indices[: 2 * max_kept])
         values = raw.features(drawn)
-        found = sum(head.to_log_proba(head.scores(values, None)) for head in heads)
+        found = sum(head.to_log_proba(head.scores(values)) for head in heads)
         right = np.asarray(found).argmax(axis=1) == raw.y[drawn]
         indices = drawn[preferred(raw.y[drawn], right, max_kept)]
         indices = indices[np.argsort(kept.keys[indices], kind="stable")]
@@ -70,18 +70,16 @@ def choose_known_objects(
     values, points = np.empty((len(indices), raw.shape[1])), points_of(indices[order])
     values[order] = raw.features(indices[order])
     points[order] = points.copy()
-    most = DIMENSIONS // 2 if points.shape[1] else DIMENSIONS
-    space = CandidateSpace.of(values if len(values) else np.zeros((1, raw.shape[1])), most)
     n_candidates = min(neighbours, len(indices))
     k = min(neighbours, VOTERS, len(landmarks) + n_candidates - 1)
-    return KnownObjects(
+    return KnownObjects.of(
         indices,
         np.asarray(raw.y[indices], dtype=np.intp),
         numbers[indices],
         numbers[landmarks],
         np.argsort(kept.keys[landmarks], kind="stable"),
-        space,
-        space.points(values, points),
+        values,
+        points,
         n_candidates,
         max(k, 1),
     )

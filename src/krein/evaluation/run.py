@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..compare import open_pairs
-from ..core.ranks import Rank, Ranks
+from ..core.ranks import Rank, Ranks, check_answer_probability
 from ..core.shapes import Array, Indices
 from ..estimators.krein import KreinClassifier
 from ..measures import take
@@ -188,7 +188,7 @@ def evaluate(
         plan = plan_test(pairs, y, test[1], names=names, ranked=ranked)
     if label_ranks is not None:  # before the work
         ranks = Ranks.of([str(label) for label in np.unique(plan.labels).tolist()], label_ranks)
-        ranks.deepest(np.zeros((0, len(ranks.parents[0]))), rank_above)
+        check_answer_probability(rank_above)
         if len(ranks) == 1:
             raise ValueError(f"{parameter('label_ranks', repr(label_ranks))}: no label contains it")
     store = PairStore(plan.pairs)

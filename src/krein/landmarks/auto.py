@@ -20,7 +20,7 @@ from numpy.random import Generator
 
 from ..compare import Pairs
 from ..core.calibration import SAMPLE_SIZE, Family, fit_temperature
-from ..core.gaussian import FisherFamily
+from ..core.gaussian import GaussianFamily
 from ..core.shapes import Array, Codes, Indices
 from ..core.space import LandmarkSpace, unit_of
 from .base import Rule, Selection
@@ -91,7 +91,7 @@ class Auto(Rule):
             raise ValueError(f"max_landmarks must be at least 1; got {self.max_landmarks}")
         order = draw_order(pairs, codes, rng)
         some = order[:SAMPLE_SIZE]
-        model: Family = family or FisherFamily(int(codes.max()) + 1)
+        model: Family = family or GaussianFamily(int(codes.max()) + 1)
         most = max(model.judged_landmarks(len(some)), 1)
         most = most if self.max_landmarks is None else min(self.max_landmarks, most)
         values = np.empty((len(some), 0))

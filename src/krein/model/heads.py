@@ -1,12 +1,12 @@
 """Heads: fitted models that turn an object's values to the landmarks into log-probabilities.
 
 A head contains only what predictions need. All heads of a model share the same values, so another
-head costs no comparison. A head receives the objects too: one that looks at the objects themselves
-fits the same protocol.
+head costs no comparison. `LookZero` looks at the objects themselves instead.
 
-A head also says what each landmark contributed to a label. Its score of label c against label r is
-f(u) = log p(c) − log p(r), a function of the values u. Relative to a baseline ū, an object with
-mean values, landmark l contributes along the straight line from the baseline to the object
+A head of values also says what each landmark contributed to a label. Its score of label c against
+label r is f(u) = log p(c) − log p(r), a function of the values u. Relative to a baseline ū, an
+object with mean values, landmark l contributes along the straight line from the baseline to the
+object
 
     φ_l = (u_l − ū_l) ∫₀¹ ∂f/∂u_l (ū + t (u − ū)) dt,      f(u) = f(ū) + Σ_l φ_l
 
@@ -58,14 +58,11 @@ class Head(Protocol):
     def temperature(self) -> float:
         """The factor on the scores before they become probabilities."""
 
-    def scores(self, values: Array, objects: Any) -> Array:
-        """Return scores (n, C) of objects with values (n, m) to the landmarks."""
+    def scores(self, given: Any, /) -> Array:
+        """Return scores (n, C), given values (n, m) to the landmarks, or for look zero objects."""
 
     def to_log_proba(self, scores: Array) -> Array:
         """Return log-probabilities (n, C) from scores, with the temperature applied."""
-
-    def contributions(self, values: Array, baseline: Array, label: int, other: int) -> Array:
-        """Return the contribution (m,) of each landmark to one label against another."""
 
 
 LinkName = Literal["softmax", "sigmoid", "probit", "probits", "pairs"]
@@ -88,7 +85,7 @@ class LinearHead:
     link: LinkName = "softmax"
     temperature: Annotated[float, TEMPERATURE] = 1.0
 
-    def scores(self, values: Array, objects: Any = None) -> Array:
+    def scores(self, values: Array) -> Array:
         """Return scores (n, C). O(n·m·C)."""
         Z = self._features(values) @ self.weights + self.bias
         if self.link == "pairs":
@@ -190,7 +187,7 @@ class QuadraticHead:
         """The map (m, s) from similarities to whitened coordinates."""
         return self.T @ self.discriminant.whiten
 
-    def scores(self, values: Array, objects: Any = None) -> Array:
+    def scores(self, values: Array) -> Array:
         """Return scores (n, C). O(n·C·m²)."""
         return self.discriminant.scores_of_whitened(self._whitened(values))
 
@@ -251,7 +248,7 @@ class LookZero(ABC):
     def look(self, objects: Any) -> tuple[Array, Points]:
         """Return scores (n, C), and the points (n, r) where similar objects can be searched."""
 
-    def scores(self, values: Any, objects: Any) -> Array:
+    def scores(self, objects: Any) -> Array:
         """Return scores (n, C)."""
         return self.look(objects)[0]
 
@@ -260,15 +257,11 @@ class LookZero(ABC):
         found: Array = log_softmax(self.temperature * scores, axis=1)
         return found
 
-    def contributions(self, values: Array, baseline: Array, label: int, other: int) -> Array:
-        """Return zeros (m,): landmarks contribute nothing."""
-        return np.zeros(len(values))
-
     def explain(self, one: Any, label: int, other: int, weight: float) -> FeatureExplanation:
         """Return what the object adds, in a pool where the head has this weight: by default, as a
         whole."""
         alone = one[None] if isinstance(one, np.ndarray) else [one]
-        log_p = self.to_log_proba(self.scores(None, alone))[0]
+        log_p = self.to_log_proba(self.scores(alone))[0]
         return FeatureExplanation(0.0, weight * float(log_p[label] - log_p[other]))
 
 

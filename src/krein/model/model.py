@@ -49,6 +49,7 @@ from .heads import (
     FeatureHead,
     FeatureShare,
     LinearHead,
+    LookZero,
     NeighbourHead,
     QuadraticHead,
 )
@@ -422,19 +423,23 @@ class Model:
         """Return the terms (n, C) of each look at objects with these values and neighbours."""
         zero, found = self.look_zero, []
         if zero is not None:
-            scores = zero.scores(None, self.measure.contents(objects))
+            scores = zero.scores(self.measure.contents(objects))
             found.append([zero.to_log_proba(scores)])
-        heads = [head for head in self.heads if head is not zero]
-        found.append([head.to_log_proba(head.scores(values, None)) for head in heads])
+        found.append(self.value_terms(values))
         if self.second_look is not None and near is not None:
             found.append(self.second_look.evidence.terms(near, len(self.classes)))
         return found
+
+    def value_terms(self, values: Array) -> list[Array]:
+        """Return the terms (n, C) of objects with these values to the landmarks."""
+        heads = [head for head in self.heads if not isinstance(head, LookZero)]
+        return [head.to_log_proba(head.scores(values)) for head in heads]
 
     @property
     def look_zero(self) -> FeatureHead | NeighbourHead | None:
         """The head that looks at the objects themselves, if there is one."""
         first = self.heads[0]
-        return None if isinstance(first, LinearHead | QuadraticHead) else first
+        return first if isinstance(first, LookZero) else None
 
     def _foreign(self, objects: Any) -> Indices:
         """Return the positions of objects of another kind."""
@@ -598,7 +603,6 @@ class Model:
         """Return the path of each object down the taxonomy."""
         assert self.ranks is not None
         evidence = None if self.second_look is None else self.second_look.evidence
-        assert evidence is None or isinstance(evidence, Evidence)  # hits have no ranks
         return self.ranks.answers(self.taxonomy, len(answer.depth), answer.seen, evidence)
 
     def rank_depths(self, assessed: Any, answers: RankAnswers) -> Indices:
@@ -666,8 +670,8 @@ class Model:
         start, parts = 0.0, np.zeros(len(values))
         # the last weights may belong to the evidence
         for head, a in zip(self.heads, weights, strict=False):
-            if a and isinstance(head, LinearHead | QuadraticHead):
-                at_baseline = head.to_log_proba(head.scores(self.baseline[None], None))[0]
+            if a and not isinstance(head, LookZero):
+                at_baseline = head.to_log_proba(head.scores(self.baseline[None]))[0]
                 start += float(a * (at_baseline[label] - at_baseline[other]))
                 parts += a * head.contributions(values, self.baseline, label, other)
         return start, parts
@@ -823,9 +827,7 @@ class _Looks:
         """Return the terms of the values to the landmarks."""
         if not self.compared:
             self._compare_with_landmarks(rows)
-        values = self.values[rows]
-        heads = [head for head in self.model.heads if head is not self.model.look_zero]
-        return [head.to_log_proba(head.scores(values, None)) for head in heads]
+        return self.model.value_terms(self.values[rows])
 
     def _compare_with_landmarks(self, rows: Indices) -> None:
         part = self.chunk if len(rows) == len(self.chunk) else self.chunk.picked(rows)
@@ -959,7 +961,7 @@ def _ranked(model: Model, answer: Answer) -> NDArray[Any]:
 def _decisions(model: Model, answer: Answer) -> Array:
     scores = answer.log_proba
     if len(model.heads) == 1 and model.second_look is None:
-        scores = model.heads[0].scores(answer.values, None)
+        scores = model.heads[0].scores(answer.values)
         scores[answer.foreign] = 0.0
     return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 

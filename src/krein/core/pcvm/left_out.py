@@ -130,16 +130,14 @@ def scores_without(near: Covariance, Z: Array, block: Block, link: Link) -> tupl
     return left, leverage
 
 
-def loss_curvature(
-    rows: Rows, fit: PCVMFit, Q: Array | None = None, *, limit: int = JOINT_LIMIT
-) -> Array:
+def loss_curvature(rows: Rows, fit: PCVMFit, *, limit: int = JOINT_LIMIT) -> Array:
     """Return the second derivative of the loss in the feature weights and the bias.
 
     Up to `limit` weights, all blocks (C, r+1, C, r+1), in one pass of O(N (r C)²). Otherwise only
     the diagonal ones (C, r+1, r+1), in C passes of O(N r²).
     """
     C, width = fit.weights.shape[1], rows.shape[1] + 1
-    V = fit.weights if Q is None else Q @ fit.weights
+    V = fit.feature_weights
     if C > 1 and C * width <= limit:
         return hessian(rows, fit.link, V, fit.bias).reshape(C, width, C, width)
 
@@ -157,9 +155,7 @@ def diagonal_blocks(curvature: Array) -> list[Array]:
     return [curvature[c, :, c] for c in range(len(curvature))]
 
 
-def inverse_curvatures(
-    curvature: Array, fit: PCVMFit, Q: Array | None = None
-) -> tuple[Covariance, Covariance]:
+def inverse_curvatures(curvature: Array, fit: PCVMFit) -> tuple[Covariance, Covariance]:
     """Return the covariance of the scores: joint if the curvature is, else one score at a time.
 
     The first is that with the prior's second derivative, the other with its secant to zero. Solves
@@ -170,14 +166,14 @@ def inverse_curvatures(
         exact: list[Array] = []
         firm: list[Array] = []
         for c, H in enumerate(curvature):
-            T = off_bound(fit, Q, c)
+            T = off_bound(fit, c)
             G = T.T @ H @ T
             priors = (prior_curvature(fit, c, secant=secant) for secant in (False, True))
             for found, root in zip((exact, firm), inverse_roots(G, *priors), strict=True):
                 R = T @ root
                 found.append(R if R.shape[1] <= width else qr(R.T, mode="r")[0][:width].T)
         return exact, firm
-    T = block_diag(*(off_bound(fit, Q, c, bias=c > 0) for c in range(C)))
+    T = block_diag(*(off_bound(fit, c, bias=c > 0) for c in range(C)))
     priors = (
         np.concatenate([prior_curvature(fit, c, bias=c > 0, secant=secant) for c in range(C)])
         for secant in (False, True)
@@ -188,7 +184,7 @@ def inverse_curvatures(
     return (one @ one.T).reshape(shape), (other @ other.T).reshape(shape)
 
 
-def off_bound(fit: PCVMFit, Q: Array | None, c: int, *, bias: bool = True) -> Array:
+def off_bound(fit: PCVMFit, c: int, *, bias: bool = True) -> Array:
     """Return T (r+1, ·), which maps the unknowns of score c to its feature weights and bias.
 
     The unknowns are the scaled weights off their bounds and the bias of centred features. One of
@@ -200,7 +196,7 @@ def off_bound(fit: PCVMFit, Q: Array | None, c: int, *, bias: bool = True) -> Ar
     n = len(on)
     unit = fit.weights[on, c] / fit.scaled[on, c]  # 1 / deviation
     T = np.zeros((r + 1, n + bias))
-    T[:-1, :n] = (np.eye(r)[:, on] if Q is None else Q[:, on]) * unit
+    T[:-1, :n] = (np.eye(r)[:, on] if fit.Q is None else fit.Q[:, on]) * unit
     T[-1, :n] = -mean @ T[:-1, :n]
     T[-1, n:] = 1.0
     return T
@@ -259,22 +255,19 @@ class LeaveOneOut:
     """A model with what its scores without any one row follow from."""
 
     fit: PCVMFit
-    Q: Array | None
     curvature: Array  # of the loss: (C, r+1, C, r+1), or (C, r+1, r+1) one score at a time
     exact: Covariance  # with the prior's second derivative
     secant: Covariance  # with its secant to zero
 
     @classmethod
-    def of(
-        cls, rows: Rows, fit: PCVMFit, Q: Array | None = None, *, limit: int = JOINT_LIMIT
-    ) -> LeaveOneOut:
+    def of(cls, rows: Rows, fit: PCVMFit, *, limit: int = JOINT_LIMIT) -> LeaveOneOut:
         """Return that of a fit; up to `limit` weights, scores are treated jointly."""
-        curvature = loss_curvature(rows, fit, Q, limit=limit)
-        return cls(fit, Q, curvature, *inverse_curvatures(curvature, fit, Q))
+        curvature = loss_curvature(rows, fit, limit=limit)
+        return cls(fit, curvature, *inverse_curvatures(curvature, fit))
 
     def left_out(self, block: Block) -> Array:
         """Return the scores of each row of a block by the model without it."""
-        Z, link = self.fit.scores(block.F, self.Q), self.fit.link
+        Z, link = self.fit.scores(block.F), self.fit.link
         left, leverage = scores_without(self.exact, Z, block, link)
         high = np.flatnonzero(leverage > HIGH_LEVERAGE)
         if len(high):
@@ -331,7 +324,7 @@ def choose_scale(
         prior = GammaPrior(0.5, 0.5 * 10.0**k)
         at = None if start is None else (start.weights, start.bias)
         fit = fit_pcvm(rows, basis_classes, Q, tol=SCALE_TOLERANCE, prior=prior, start=at)
-        return fit, LeaveOneOut.of(rows, fit, Q)
+        return fit, LeaveOneOut.of(rows, fit)
 
     best, (fit, candidate) = 0, attempt(0, None)
     path = [(1.0, leave_one_out(rows, candidate))]
@@ -443,7 +436,7 @@ class _Coupled:
         A = np.where(on, P, P * (1 - P)) * each[:, None]
         M, E = np.eye(n), []
         for c in range(C):
-            T = off_bound(fit, None, c, bias=c > 0)
+            T = off_bound(fit, c, bias=c > 0)
             X = F @ T[:-1] + T[-1]
             prior = prior_curvature(fit, c, bias=c > 0, secant=secant)
             root = inverse_root((X * A[:, c, None]).T @ X, prior)

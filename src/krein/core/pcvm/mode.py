@@ -536,6 +536,7 @@ class PCVMFit:
 
     weights: Array  # (M, C), in the unit of Φ
     bias: Array  # (C,)
+    Q: Array | None  # (r, M), Φ = FQ; Φ = F if None
     scaled: Array  # (M, C), weights of basis functions scaled to unit deviation
     precision: Array  # (M, C), α of each scaled weight
     curvature: Array  # (M, C), second derivative of −log prior in each scaled weight
@@ -554,14 +555,18 @@ class PCVMFit:
         """Indices of the basis functions with a non-zero weight."""
         return np.flatnonzero(np.any(self.weights != 0, axis=1))
 
-    def scores(self, F: Array, Q: Array | None = None) -> Array:
-        """Return Z = FQW + b of new rows."""
-        V = self.weights if Q is None else Q @ self.weights
-        return F @ V + self.bias
+    @property
+    def feature_weights(self) -> Array:
+        """V = QW (r, C): the weights of the features."""
+        return self.weights if self.Q is None else self.Q @ self.weights
 
-    def probabilities(self, F: Array, Q: Array | None = None) -> Array:
+    def scores(self, F: Array) -> Array:
+        """Return Z = FV + b of new rows."""
+        return F @ self.feature_weights + self.bias
+
+    def probabilities(self, F: Array) -> Array:
         """Return class probabilities of new rows."""
-        return self.link.probabilities(self.scores(F, Q))
+        return self.link.probabilities(self.scores(F))
 
 
 State = tuple[Array, Array, list[float], int, str]
@@ -716,6 +721,7 @@ def fit_pcvm(
     return PCVMFit(
         weights=W,
         bias=b,
+        Q=Q,
         scaled=u,
         precision=np.array(post.prior.precision(u)),
         curvature=np.array(post.prior.curvature(u)),

@@ -34,7 +34,7 @@ from ..calibration import (
     log_proba_joint,
     normalised,
 )
-from ..gaussian import FisherFamily, choose_power
+from ..gaussian import GaussianFamily, choose_power
 from ..moments import weights_of
 from ..shapes import Array, Codes, Indices
 from ..space import POWERS as EXPONENTS
@@ -195,7 +195,7 @@ def kept_weights(model: LeaveOneOut) -> tuple[Array, Array]:
     C, k = x.shape
     covariance = np.zeros((C, k, k))
     for c, H in enumerate(diagonal_blocks(model.curvature)):
-        T, on = off_bound(fit, model.Q, c), np.flatnonzero(x[c])
+        T, on = off_bound(fit, c), np.flatnonzero(x[c])
         root = inverse_root(T.T @ H @ T, prior_curvature(fit, c, secant=True))
         assert root is not None  # the secant is positive
         covariance[c][np.ix_(on, on)] = (root @ root.T)[:-1, :-1]
@@ -232,7 +232,6 @@ def removal_order(x: Array, S: Array) -> list[int]:
 def prune_pcvm(
     rows: Rows,
     basis_classes: Codes,
-    Q: Array | None,
     fit: PCVMFit,
     *,
     prior: GammaPrior,
@@ -249,7 +248,7 @@ def prune_pcvm(
     rounds, however many rows there are, each with a warm-started fit and two passes of O(N r² C),
     or O(N r² C²) with joint covariances of the scores.
     """
-    full = LeaveOneOut.of(rows, fit, Q)
+    full = LeaveOneOut.of(rows, fit)
     around, path = kept_weights(full), [(len(fit.kept), 0.0, 0.0)]
     too_few = 0
     while order := removal_order(*around)[: max(0, len(fit.kept) - too_few) // 2]:
@@ -257,8 +256,10 @@ def prune_pcvm(
         allowed[fit.kept] = True
         allowed[fit.kept[order]] = False
         start = fit.weights, fit.bias
-        trial = fit_pcvm(rows, basis_classes, Q, prior=prior, allowed=allowed, start=start, tol=tol)
-        candidate = LeaveOneOut.of(rows, trial, Q)
+        trial = fit_pcvm(
+            rows, basis_classes, fit.Q, prior=prior, allowed=allowed, start=start, tol=tol
+        )
+        candidate = LeaveOneOut.of(rows, trial)
         more, error = compare(rows, full, candidate)
         if more <= error:
             fit, around = trial, kept_weights(candidate)
@@ -313,7 +314,7 @@ class PCVMFamily:
             return self.function
         otherwise = self.otherwise
         if 2 * len(landmarks) > len(raw.y):
-            fisher = FisherFamily(self.n_classes)
+            fisher = GaussianFamily(self.n_classes)
             power = choose_power(fisher, space, landmark_classes)
             otherwise = POWERS[EXPONENTS.index(power)]
         problems = self.problems(landmark_classes)
@@ -334,7 +335,7 @@ class PCVMFamily:
             tol = None if solver is None else self.tol
             fit = fit_pcvm(rows, basis, Q, prior=prior, start=start, solver=solver, tol=tol)
             if self.prunes(size, rows.shape[0], len(basis)):
-                fit, _ = prune_pcvm(rows, basis, Q, fit, prior=prior)
+                fit, _ = prune_pcvm(rows, basis, fit, prior=prior)
             fits.append(fit)
             scales.append(prior.scale)
         return fits, scales
