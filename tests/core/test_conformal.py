@@ -226,9 +226,15 @@ def test_doubt_counts_certain_errors_among_all_held_out_objects(seed, some):
     labels = rng.integers(3, size=25)
     reference = Reference(np.zeros(40), predicted, certainty, np.zeros(40), codes, None)
     wanted = np.array([True, False, True]) if some else np.ones(3, dtype=bool)
+    own, wrong = wanted[predicted], predicted != codes
+
+    def mostly_right(t: float) -> bool:
+        counted = own & (certainty >= t)
+        return 2 * np.sum(counted & wrong) < np.sum(counted)
+
     expected = [
-        (1 + np.sum((predicted != codes) & wanted[predicted] & (certainty >= s))) / 41
-        if wanted[c]
+        (1 + np.sum(wrong & own & (certainty >= s))) / 41
+        if wanted[c] and any(mostly_right(t) for t in range(-1, 10) if t <= s)
         else 1.0
         for s, c in zip(asked, labels, strict=True)
     ]
@@ -242,6 +248,16 @@ def drawn_labels(rng, n, n_classes=4):
     codes = rng.integers(n_classes, size=n)
     wrong = rng.uniform(size=n) > 1 / (1 + np.exp(-certainty))
     return certainty, (codes + wrong) % n_classes, codes
+
+
+def test_no_label_is_selected_if_held_out_labels_are_wrong():
+    """However certain new labels are: all are about equally certain where nothing is recognised."""
+    rng = np.random.default_rng(0)
+    certainty, codes = rng.normal(-4.0, 0.01, size=350), rng.integers(300, size=350)
+    predicted = np.where(np.argsort(np.argsort(-certainty)) % 100 == 50, codes, codes + 1)
+    reference = Reference(certainty, predicted, certainty, certainty, codes, None)
+    p = reference.doubt(np.full(300, -3.9), np.zeros(300, dtype=int))
+    assert not benjamini_hochberg(p, 0.1).any()
 
 
 @pytest.mark.parametrize("fdr", [0.05, 0.2])

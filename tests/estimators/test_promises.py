@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.promises import CASES, judged, one_split
-from krein import KreinClassifier
+from krein import IKFD, IKQD, PCVM, KreinClassifier
 
 SPLITS = 4
 
@@ -23,6 +23,21 @@ def test_new_objects_are_answered_as_held_out_ones_are(name):
     assert mean["coverage at 90 %"] > 0.82
     assert mean["coverage by class at 90 %"] > 0.82
     assert mean["false alarms at 5 %"] < 0.1
+
+
+@pytest.mark.filterwarnings("ignore::krein.landmarks.meb.SmallClassWarning")
+@pytest.mark.parametrize(("cls", "seed"), [(IKFD, 2), (IKQD, 2), (PCVM, 0)])
+def test_no_label_is_selected_in_classes_of_one_or_two_objects(cls, seed):
+    """All labels are about equally certain, held-out ones by chance a little less than new ones."""
+    rng, measure = np.random.default_rng(seed), "euclidean"
+    X = rng.normal(size=(260, 5))
+    if cls is PCVM:
+        rng, measure = np.random.default_rng(seed), "levenshtein"
+        X = ["".join(rng.choice(list("abcdefghijklmno"), rng.integers(3, 11))) for _ in X]
+    y = rng.integers(40, size=260)
+    clf = cls(measure, calibrate=True).fit(X[:60], y[:60])
+    assert not clf.select(X[60:], fdr=0.1).any()
+    assert clf.predict_proba(X[60:]).max() < 0.5
 
 
 @pytest.mark.parametrize(

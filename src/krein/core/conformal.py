@@ -163,7 +163,10 @@ class Reference:
 
     P(p ≤ t and the label is wrong) ≤ t. Unlike the p-value of a hypothesis, which holds given that
     it is true, this includes the chance of an error, and therefore selects many objects if errors
-    are rare.
+    are rare. It is 1 unless there is a certainty t ≤ s(x) such that most held-out labels that are
+    at least that certain are right. Otherwise, where nothing is recognised and all labels are about
+    equally certain, as in 300 classes of one or two objects, it would depend on the slightest
+    difference between held-out and new objects.
 
     Examples
     --------
@@ -306,10 +309,15 @@ class Reference:
         With `wanted` (C,), only these labels can be selected: the p-value of others is 1.
         """
         wrong, asked = self.predicted != self.codes, certainty
+        own = np.ones(len(wrong), dtype=bool)
         if wanted is not None:
-            wrong = wrong & wanted[self.predicted]
+            own = wanted[self.predicted]
             asked = np.where(wanted[predicted], certainty, -np.inf)
-        return conformal_p(np.where(wrong, self.certainty, -np.inf), asked, self.weights)
+        counted = np.where(wrong & own, self.certainty, -np.inf)
+        p = conformal_p(counted, asked, self.weights)
+        w = weights_of(self.weights, len(own))[own]
+        p[asked <= _mostly_wrong_to(self.certainty[own], ~wrong[own], w)] = 1.0
+        return p
 
     def label_p_values(self, odds: Array, *, by_class: bool) -> Array:
         """Return the p-value (q, C) of each label, from log-odds (q, C)."""
@@ -343,6 +351,19 @@ class Reference:
         """The smallest p-value that an object of any class can have."""
         n = float(len(self.scores) if self.weights is None else self.weights.sum())
         return 1.0 / (n + 1.0)
+
+
+def _mostly_wrong_to(certainty: Array, right: Mask, weights: Array) -> float:
+    """Return the largest t such that at no s ≤ t, most labels of at least this certainty are right.
+
+    It is −∞ if most of all labels are right.
+    """
+    order = np.argsort(-certainty, kind="stable")
+    lead = np.cumsum(np.where(right, weights, -weights)[order])
+    beyond = np.append(certainty[order], -np.inf)
+    last = beyond[1:] < beyond[:-1]  # equally certain labels are counted together
+    (found,) = np.nonzero(last & (lead > ROUNDING * weights.sum()))
+    return float(beyond[found[-1] + 1]) if len(found) else np.inf
 
 
 def _combined(parts: tuple[tuple[Array, Array, Array], ...], w: Array) -> Array:
