@@ -53,8 +53,8 @@ KINDS = {
         "core.pcvm.rows": "BLOCK_BYTES",
         "core.pcvm.training": "CHOICE_BYTES CHOICE_TOLERANCE LEARN_TOLERANCE",
         "core.space": "_CHUNK",
-        "estimators.firstlook": "CLASS_WORK PCVM_WORK REFIT_WORK POOLED_TOLERANCE "
-        "CALIBRATION_SCORES",
+        "estimators.firstlook": "CLASS_WORK PCVM_WORK REFIT_WORK POOLED_TOLERANCE",
+        "estimators.heldout": "CALIBRATION_SCORES",
         "estimators.hits": "HELD_OUT_OBJECTS HELD_OUT_SCORES",
         "estimators.lookzero": "FEATURE_OBJECTS MOST_WORK MOST_WEIGHTS MOST_ENTRIES MOST_ROTATED "
         "ROTATED AT_ONCE SEARCHED PRECISION",

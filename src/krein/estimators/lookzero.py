@@ -25,6 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import has_fit_parameter
 
+from ..compare.progress import progress
 from ..core.calibration import HELD_OUT_OBJECTS, N_FOLDS, fit_temperature
 from ..core.candidates import DIMENSIONS, Points, no_points
 from ..core.cascade import among_most_probable, fit_pool, loss_of_pool
@@ -41,7 +42,15 @@ from ..model.heads import (
     log_class_sizes,
     points_along,
 )
-from .heldout import dealt_in_turn, equal_on_purpose, shares_of_groups
+from .heldout import (
+    HeldOut,
+    TakenLook,
+    TrainingSet,
+    calibrated,
+    dealt_in_turn,
+    equal_on_purpose,
+    shares_of_groups,
+)
 
 FEATURE_OBJECTS = 100_000
 """The head learns from at most about this many objects."""
@@ -147,6 +156,35 @@ class ClassifierHead(LookZero):
 LEAST, UNSEEN = 1e-6, -30.0
 """Floor on the probabilities of a classifier, and the score of a class that it was not fitted
 to."""
+
+
+def take_look_zero(
+    known: TrainingSet, sample: HeldOut, alone: HeldOut, wanted: Any
+) -> tuple[FeatureFit, TakenLook] | None:
+    """Fit the head that looks at the objects themselves; None if they have no features.
+
+    `wanted` is "auto", a classifier, or None for no features.
+    """
+    if wanted is None:
+        return None
+    raw, held_out = known.rows, np.union1d(sample.indices, alone.indices)
+    with progress(None, "learning from features", known.run.verbose, unit=""):
+        fit = fit_features(
+            known.data,
+            known.run.measure,
+            raw.y,
+            raw.weight,
+            known.n_classes,
+            held_out,
+            known.groups,
+            wanted,
+        )
+    if fit is None:
+        return None
+    scores = fit.scores_of(sample.indices)
+    head = calibrated(fit.head, scores, sample)
+    terms, lonely = head.to_log_proba(scores), head.to_log_proba(fit.scores_of(alone.indices))
+    return fit, TakenLook("look zero", {"features": head}, [terms], [lonely], 0.0)
 
 
 def fit_features(
