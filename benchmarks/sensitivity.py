@@ -84,7 +84,7 @@ KINDS = {
         "core.pcvm.training": "OPTIMAL",
         "core.ranks": "MOST_ODDS LEAST",
         "core.space": "RANK_TOLERANCE GROWTH SAFE _LEAST _LEVEL",
-        "estimators.fitting": "MOST_OBJECTS",
+        "estimators.validation": "MOST_OBJECTS",
         "estimators.heldout": "_SEED",
         "estimators.hits": "_SEED",
         "estimators.krein": "FEW_HELD_OUT",

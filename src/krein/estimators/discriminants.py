@@ -37,14 +37,8 @@ from ..landmarks import Selection, get_rule
 from ..model.heads import LinearHead, LinkName, QuadraticHead
 from ..model.model import Comparisons, Model
 from ..model.schema import LOCAL
-from .fitting import (
-    Centre,
-    Classifier,
-    LandmarkChoice,
-    all_or_nothing,
-    check_multiclass,
-    mean_values,
-)
+from .choosing import Centre, LandmarkChoice
+from .fitting import Classifier, all_or_nothing, mean_values
 from .heldout import (
     CalibrationSample,
     cross_fit,
@@ -53,6 +47,7 @@ from .heldout import (
     scaled,
     shares_of_groups,
 )
+from .validation import check_multiclass
 
 _NOT_PUBLISHED: dict[str, Any] = {
     "calibrate": False,

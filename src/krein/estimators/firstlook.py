@@ -24,8 +24,8 @@ from ..core.pcvm.training import PCVMFamily, both_scores, fit_landmarks
 from ..core.shapes import Array, Codes
 from ..core.space import POWERS, LandmarkSpace
 from ..model.heads import Head, LinearHead, LinkName
+from .choosing import LandmarkChoice
 from .discriminants import fisher_head, quadratic_head
-from .fitting import LandmarkChoice
 from .heldout import (
     HeldOut,
     TakenLook,

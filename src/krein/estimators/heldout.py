@@ -35,7 +35,7 @@ from ..core.shapes import Array, Codes, Indices, Mask
 from ..data.dataset import Dataset, uniform_keys
 from ..model.heads import Head
 from ..model.model import Comparisons, Landmarks
-from .fitting import LandmarkChoice
+from .choosing import LandmarkChoice
 
 CALIBRATION_SCORES = 2_000_000
 """A temperature is fitted to at most about this many scores, n·C."""

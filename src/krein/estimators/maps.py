@@ -23,7 +23,8 @@ from ..data.opening import Memory, open_data
 from ..landmarks import get_rule
 from ..measures import get_measure
 from ..model.model import Comparisons, LandmarkMap
-from .fitting import LandmarkChoice, LandmarkEstimator, all_or_nothing, choose_landmarks
+from .choosing import LandmarkChoice, choose_landmarks
+from .fitting import LandmarkEstimator, all_or_nothing
 
 
 def gram_of(
