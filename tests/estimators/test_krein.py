@@ -14,7 +14,8 @@ from krein.core.moments import weights_of
 from krein.core.pcvm.rows import Rows
 from krein.core.space import LandmarkSpace
 from krein.estimators.firstlook import downdated_scores, with_class_sizes, worthwhile_heads
-from krein.estimators.heldout import HeldOut, TrainingSet, dealt_folds
+from krein.estimators.folds import dealt_folds
+from krein.estimators.heldout import HeldOut, TrainingSet
 from krein.io import open_source
 from krein.landmarks import Stratified
 from krein.landmarks.random import default_number

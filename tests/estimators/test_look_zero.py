@@ -23,7 +23,7 @@ from krein import KreinClassifier
 from krein.core.cascade import pooled
 from krein.datasets import make_protein_families
 from krein.estimators import lookzero
-from krein.estimators.heldout import equal_on_purpose
+from krein.estimators.folds import equal_on_purpose
 from krein.measures import available, get_measure
 from krein.measures.registry import measure_class
 from krein.measures.series import _Elastic

@@ -2,9 +2,12 @@
 
 Held-out objects are treated as new ones: their scores come from models without them, without their
 copies and without the rest of their group. Groups are dealt to at most ten folds, each of which is
-held out once. If left-out scores have a closed form, as for Gaussian classes, or a first-order
-approximation, a sample of a few thousand objects is enough. PCVM uses ten-fold cross-fitting for
-smaller data sets.
+held out once.
+
+`KreinClassifier` draws `HeldOut` objects from its `TrainingSet`, and takes each look at them. IKFD,
+IKQD and PCVM are calibrated on a `CalibrationSample`. If left-out scores have a closed form, as for
+Gaussian classes, or a first-order approximation, a few thousand objects are enough. PCVM uses
+ten-fold cross-fitting for smaller data sets.
 """
 
 from __future__ import annotations
@@ -15,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtr
 
 from ..core.calibration import (
     HELD_OUT_OBJECTS,
@@ -36,6 +38,7 @@ from ..data.dataset import Dataset, uniform_keys
 from ..model.heads import Head
 from ..model.model import Comparisons, Landmarks
 from .choosing import LandmarkChoice
+from .folds import dealt_folds
 
 CALIBRATION_SCORES = 2_000_000
 """A temperature is fitted to at most about this many scores, n·C."""
@@ -362,94 +365,6 @@ def refitted_scores(
         scores[held] = found
     assert scores is not None
     return scores
-
-
-def dealt_folds(
-    values: Array,
-    codes: Codes,
-    weights: Array | None,
-    totals: Array | None = None,
-    groups: Indices | None = None,
-    n_folds: int = N_FOLDS,
-    *,
-    keys: Indices | None = None,
-) -> Codes:
-    """Assign the groups to the folds in turn, in the order of their values.
-
-    A fold holds at most one object of a class that has no more objects than there are folds. It
-    does not hold equal shares of larger classes: models without a fold would know how many objects
-    of each class are in it, which is informative if there are few objects. (On 150 words of eleven
-    languages, the held-out loss of look zero would be 1.75 instead of 1.84, with 1.84 for new
-    words.) But classes of which equally many objects were collected are dealt one after the other:
-    otherwise, the class of a held-out object would be the only one that lacks an object. (With 40
-    classes of five strings, confidence was .22 at an accuracy of .38.)
-
-    Objects are ordered by sums over their sorted values (n, m), so the result depends neither on
-    their order nor on that of the landmarks; `keys` (n,) decide between equal ones. By default,
-    each is a group of its own. Fold −1 is never held out. It contains what would otherwise leave no
-    object of a class in the training data; `totals` (C,) are the weights of the classes, if there
-    are objects outside the sample.
-    """
-    n = len(codes)
-    w = weights_of(weights, n)
-    groups = np.arange(n) if groups is None else groups
-    sizes = np.bincount(codes, w, int(codes.max(initial=0)) + 1) if totals is None else totals
-
-    def with_others(parts: Indices) -> Mask:
-        """Whether an object's class has objects outside its part (n,)."""
-        _, place = np.unique(
-            parts * len(sizes) + np.asarray(codes, dtype=np.intp), return_inverse=True
-        )
-        found: Mask = sizes[codes] - np.bincount(place, w)[place] > ROUNDING * sizes[codes]
-        return found
-
-    dealt = np.flatnonzero((w > 0) & with_others(groups))
-    ascending = np.sort(values[dealt], axis=1)  # so that sums do not depend on the column order
-    middle = ascending[:, ascending.shape[1] // 2] if len(dealt) else np.empty(0)
-    ties = np.zeros(len(dealt)) if keys is None else keys[dealt]
-    each = np.bincount(codes[dealt])
-    by_class = np.where(each[codes[dealt]] <= n_folds, codes[dealt] + 1, 0)
-    if len(dealt) and equal_on_purpose(each):
-        by_class, n_folds = codes[dealt], max(min(n_folds, int(each[each > 0].min())), 2)
-    order = dealt[np.lexsort([ties, w[dealt], middle, ascending.sum(axis=1), by_class])]
-    folds = np.full(n, -1, dtype=np.intp)
-    folds[order] = dealt_in_turn(groups[order], n_folds)
-    for c in np.unique(codes[~with_others(folds)]):  # several groups of a class met in one fold
-        own = order[codes[order] == c]
-        if len(own):
-            folds[(groups == groups[own[0]]) & (folds >= 0)] = (folds[own[0]] + 1) % n_folds
-    folds[~with_others(folds)] = -1
-    return folds
-
-
-def equal_on_purpose(sizes: Indices) -> bool:
-    """Whether the sizes of classes (C,) are more equal than chance would make them.
-
-    If N objects of C equally frequent classes were drawn, Σ (n_c − n̄)²/n̄ would have about a χ²
-    distribution with C − 1 degrees of freedom. Sizes are whole numbers, hence the 1/n̄.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from krein.estimators.heldout import equal_on_purpose
-    >>> equal_on_purpose(np.full(40, 5)), equal_on_purpose(np.random.default_rng(0).poisson(5, 40))
-    (True, False)
-    """
-    sizes = sizes[sizes > 0]
-    mean = sizes.mean()
-    spread = np.square(sizes - mean).sum() / mean
-    return bool(chdtr(len(sizes) - 1, spread + 1 / mean) < EQUAL_BY_CHANCE)
-
-
-EQUAL_BY_CHANCE = 0.01
-"""Class sizes that are as equal in less than this share of random samples are equal on purpose."""
-
-
-def dealt_in_turn(groups: Indices, n_folds: int) -> Indices:
-    """Return the fold of each object: one group after another, in the order of first objects."""
-    _, first, place = np.unique(groups, return_index=True, return_inverse=True)
-    turn = np.argsort(np.argsort(first))[place]
-    return turn % min(n_folds, max(len(first), 1))
 
 
 def own_landmarks(groups: Indices, rows: Indices, landmarks: Indices) -> Mask:

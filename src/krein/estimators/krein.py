@@ -339,7 +339,7 @@ class KreinClassifier(Classifier):
         """Take all looks at held-out objects, and learn the cascade from them."""
         drawn, alone = HeldOut.drawn(known)
         separator = self._separator(known.data)
-        if separator is None:
+        if separator is None:  # only ranks are learned from them
             alone = alone.at(np.zeros(len(alone.codes), dtype=bool))
         sample = drawn.at(drawn.scored)
         zero = take_look_zero(known, sample, alone, self.features)

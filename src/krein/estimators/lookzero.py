@@ -26,7 +26,7 @@ from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import has_fit_parameter
 
 from ..compare.progress import progress
-from ..core.calibration import HELD_OUT_OBJECTS, N_FOLDS, fit_temperature
+from ..core.calibration import HELD_OUT_OBJECTS, fit_temperature
 from ..core.candidates import DIMENSIONS, Points, no_points
 from ..core.cascade import among_most_probable, fit_pool, loss_of_pool
 from ..core.evidence import BANDWIDTHS
@@ -42,13 +42,12 @@ from ..model.heads import (
     log_class_sizes,
     points_along,
 )
+from .folds import count_folds, folds_in_order
 from .heldout import (
     HeldOut,
     TakenLook,
     TrainingSet,
     calibrated,
-    dealt_in_turn,
-    equal_on_purpose,
     shares_of_groups,
 )
 
@@ -277,7 +276,7 @@ def _learned(
         return None
     features, F = mapped
     learn: Callable[..., tuple[LookZero, Array] | None] = _regression
-    if _work(F, n_classes, _number_of_folds(place, groups)) > MOST_WORK:
+    if _work(F, n_classes, count_folds(place, groups)) > MOST_WORK:
         mapped = measure.feature_map(contents, np.random.default_rng(0), nearest=True)
         assert mapped is not None
         (features, F), learn = mapped, _neighbours
@@ -314,7 +313,7 @@ def _regression(
     the scores, as strongly as fits held-out objects best.
     """
     G, turned = _coordinates(F)
-    folds, scores = _folds(codes, place, groups), np.zeros((len(place), n_classes))
+    folds, scores = folds_in_order(codes, place, groups), np.zeros((len(place), n_classes))
 
     def fitted(some: Mask) -> tuple[Array, Array]:
         V, b = _logistic(G[some], codes[some], weights[some], n_classes, not issparse(F))
@@ -421,7 +420,7 @@ def _of_classifier(
         return ClassifierHead(model, n_classes, measure)
 
     everyone, scores = np.arange(len(y)), np.full((len(place), n_classes), UNSEEN)
-    folds = _folds(y, place, groups)
+    folds = folds_in_order(y, place, groups)
     for fold in range(int(folds.max(initial=-1)) + 1):
         held = place[folds == fold]
         rest = np.flatnonzero(~np.isin(groups, groups[held]))
@@ -477,40 +476,12 @@ def _neighbours(
 
 def _can_be_held_out(codes: Codes, place: Indices, groups: Indices) -> bool:
     """Whether at least two classes remain without each fold, to learn from."""
-    folds = _folds(codes, place, groups)
+    folds = folds_in_order(codes, place, groups)
     for fold in range(int(folds.max(initial=-1)) + 1):
         rest = ~np.isin(groups, groups[place[folds == fold]])
         if len(np.unique(codes[rest])) < 2:
             return False
     return True
-
-
-def _folds(codes: Codes, place: Indices, groups: Indices) -> NDArray[np.intp]:
-    """Return the fold of each held-out object: groups are dealt in turn, in the order of objects.
-
-    `place` (n,) are the held-out objects, and `groups` (N,) those of all objects. Classes are dealt
-    as in `dealt_folds`.
-    """
-    n_folds = _number_of_folds(place, groups)
-    order, folds = np.argsort(place), np.empty(len(place), dtype=np.intp)
-    sizes = np.bincount(codes)
-    if equal_on_purpose(sizes):
-        order = np.lexsort([place, codes[place]])
-        n_folds = max(min(n_folds, int(sizes[sizes > 0].min())), 2)
-    folds[order] = dealt_in_turn(groups[place[order]], n_folds)
-    every = np.full(len(codes), -1)
-    every[place] = folds
-    for c in np.unique(codes):  # some group of a class must be in another fold, or in none
-        own = np.flatnonzero(codes == c)
-        fold, first = every[own[0]], groups[own[0]]
-        if fold >= 0 and (every[own] == fold).all() and (groups[own] != first).any():
-            every[(groups == first) & (every >= 0)] = (fold + 1) % 2
-    return every[place]
-
-
-def _number_of_folds(place: Indices, groups: Indices) -> int:
-    """Return in how many folds the objects at `place` are held out: a tenth of all objects each."""
-    return max(int(np.ceil(len(place) * N_FOLDS / max(len(groups), 1))), 1)
 
 
 def _logistic(F: Any, y: Codes, w: Array, n_classes: int, intercept: bool) -> tuple[Array, Array]:
