@@ -35,7 +35,16 @@ from .timing import row
 
 SOURCE = Path(__file__).parents[1] / "src" / "krein"
 
-PLACES = ("core", "estimators", "landmarks", "model", "data/dataset.py", "measures/features.py")
+PLACES = (
+    "core",
+    "estimators",
+    "landmarks",
+    "model",
+    "data/dataset.py",
+    "data/foreign.py",
+    "data/labelling.py",
+    "measures/features.py",
+)
 """Where constants of a fit are defined."""
 
 KINDS = {
@@ -64,7 +73,9 @@ KINDS = {
         "landmarks.kmeans": "_MINI_BATCH",
         "landmarks.meb": "_TESTED",
         "model.heads": "NEIGHBOUR_ROWS",
-        "data.dataset": "LOOKED_AT IN_MEMORY_OBJECTS SAMPLED_PER_CLASS _LABELS",
+        "data.dataset": "IN_MEMORY_OBJECTS SAMPLED_PER_CLASS",
+        "data.foreign": "LOOKED_AT",
+        "data.labelling": "LABELS_AT_ONCE",
         "measures.features": "BITS VOCABULARY FOLDED PART MANY FEWEST DRAWN SCALED STACK "
         "MOST_SORTED IMAGE_NUMBERS",
     },

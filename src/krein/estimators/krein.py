@@ -24,15 +24,9 @@ from ..core.moments import weights_of
 from ..core.ranks import RankPool, Seen, find_separator
 from ..core.shapes import COUNT, Array, Kind
 from ..core.space import Signature, signed_eigen
-from ..data.dataset import (
-    Dataset,
-    check_groups,
-    check_labels,
-    codes_of,
-    first_equal,
-    joined_groups,
-)
-from ..data.opening import Memory
+from ..data.dataset import Dataset
+from ..data.labelling import check_groups, check_labels, codes_of, first_equal, joined_groups
+from ..data.local import Memory
 from ..landmarks import Rule, Stratified, get_rule
 from ..landmarks.random import default_number
 from ..measures import Measure, get_measure

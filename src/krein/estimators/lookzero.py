@@ -32,7 +32,8 @@ from ..core.cascade import among_most_probable, fit_pool, loss_of_pool
 from ..core.evidence import BANDWIDTHS
 from ..core.moments import ROUNDING, weights_of
 from ..core.shapes import Array, Codes, Indices, Mask
-from ..data.dataset import Dataset, first_equal, uniform_keys
+from ..data.dataset import Dataset, uniform_keys
+from ..data.labelling import first_equal
 from ..measures import Measure, take
 from ..measures.features import FeatureMap, NGrams
 from ..model.heads import (
