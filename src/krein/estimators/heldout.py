@@ -13,7 +13,7 @@ ten-fold cross-fitting for smaller data sets.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -142,11 +142,12 @@ class HeldOut:
 
     def joined(self, other: HeldOut) -> HeldOut:
         """Return these objects and others."""
-        parts: dict[str, Any] = {}
-        for name in (field.name for field in fields(self)):
-            mine, its = getattr(self, name), getattr(other, name)
-            parts[name] = np.concatenate([mine, its]) if isinstance(mine, np.ndarray) else mine
-        return HeldOut(**parts)
+        joined: dict[str, Any] = {
+            name: np.concatenate([part, getattr(other, name)])
+            for name, part in vars(self).items()
+            if isinstance(part, np.ndarray)
+        }
+        return replace(self, **joined)
 
     def relatives(self, known: TrainingSet) -> Relatives:
         """Return the objects that are held out with each of these, and these themselves."""
@@ -192,18 +193,10 @@ class HeldOut:
 
     def at(self, rows: Mask) -> HeldOut:
         """Return some of the objects."""
-        return HeldOut(
-            self.indices[rows],
-            self.values[rows],
-            self.codes[rows],
-            None if self.weights is None else self.weights[rows],
-            self.numbers[rows],
-            self.own[rows],
-            self.groups[rows],
-            None if self.shares is None else self.shares[rows],
-            self.folds[rows],
-            self.refits,
-        )
+        parts: dict[str, Any] = {
+            name: part[rows] for name, part in vars(self).items() if isinstance(part, np.ndarray)
+        }
+        return replace(self, **parts)
 
 
 @dataclass(frozen=True)
