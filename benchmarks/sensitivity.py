@@ -35,7 +35,16 @@ from .timing import row
 
 SOURCE = Path(__file__).parents[1] / "src" / "krein"
 
-PLACES = ("core", "estimators", "landmarks", "model", "data/dataset.py", "measures/features.py")
+PLACES = (
+    "core",
+    "estimators",
+    "landmarks",
+    "model",
+    "data/dataset.py",
+    "data/foreign.py",
+    "data/labelling.py",
+    "measures/features.py",
+)
 """Where constants of a fit are defined."""
 
 KINDS = {
@@ -53,8 +62,8 @@ KINDS = {
         "core.pcvm.rows": "BLOCK_BYTES",
         "core.pcvm.training": "CHOICE_BYTES CHOICE_TOLERANCE LEARN_TOLERANCE",
         "core.space": "_CHUNK",
-        "estimators.firstlook": "CLASS_WORK PCVM_WORK REFIT_WORK POOLED_TOLERANCE "
-        "CALIBRATION_SCORES",
+        "estimators.firstlook": "CLASS_WORK PCVM_WORK REFIT_WORK POOLED_TOLERANCE",
+        "estimators.heldout": "CALIBRATION_SCORES",
         "estimators.hits": "HELD_OUT_OBJECTS HELD_OUT_SCORES",
         "estimators.lookzero": "FEATURE_OBJECTS MOST_WORK MOST_WEIGHTS MOST_ENTRIES MOST_ROTATED "
         "ROTATED AT_ONCE SEARCHED PRECISION",
@@ -64,7 +73,9 @@ KINDS = {
         "landmarks.kmeans": "_MINI_BATCH",
         "landmarks.meb": "_TESTED",
         "model.heads": "NEIGHBOUR_ROWS",
-        "data.dataset": "LOOKED_AT IN_MEMORY_OBJECTS SAMPLED_PER_CLASS _LABELS",
+        "data.dataset": "IN_MEMORY_OBJECTS SAMPLED_PER_CLASS",
+        "data.foreign": "LOOKED_AT",
+        "data.labelling": "LABELS_AT_ONCE",
         "measures.features": "BITS VOCABULARY FOLDED PART MANY FEWEST DRAWN SCALED STACK "
         "MOST_SORTED IMAGE_NUMBERS",
     },
@@ -84,7 +95,7 @@ KINDS = {
         "core.pcvm.training": "OPTIMAL",
         "core.ranks": "MOST_ODDS LEAST",
         "core.space": "RANK_TOLERANCE GROWTH SAFE _LEAST _LEVEL",
-        "estimators.fitting": "MOST_OBJECTS",
+        "estimators.validation": "MOST_OBJECTS",
         "estimators.heldout": "_SEED",
         "estimators.hits": "_SEED",
         "estimators.krein": "FEW_HELD_OUT",

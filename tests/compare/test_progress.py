@@ -77,11 +77,10 @@ STILL = """
 import time
 import numpy as np
 import krein.compare.progress as progress
-import krein.estimators.krein as estimator
+from krein.estimators import firstlook, lookzero
 from krein import KreinClassifier
 
 progress.PATIENCE = 0.2
-known = estimator.fit_heads, estimator.fit_features
 
 def slowly(step):
     def run(*arguments):
@@ -89,7 +88,8 @@ def slowly(step):
         return step(*arguments)
     return run
 
-estimator.fit_heads, estimator.fit_features = map(slowly, known)
+firstlook.fit_heads = slowly(firstlook.fit_heads)
+lookzero.fit_features = slowly(lookzero.fit_features)
 X = np.random.default_rng(0).normal(size=(60, 2))
 KreinClassifier("manhattan", verbose={verbose}).fit(X, X[:, 0] > 0)
 """

@@ -10,7 +10,8 @@ from sklearn.base import clone
 from krein import IKFD, IKQD, PCVM
 from krein.core.calibration import SAMPLE_SIZE
 from krein.core.gaussian import landmark_places, left_out_objects
-from krein.estimators.heldout import CalibrationSample, dealt_folds
+from krein.estimators.folds import dealt_folds
+from krein.estimators.heldout import CalibrationSample
 
 from .conftest import equal_models, make_words
 

@@ -6,7 +6,7 @@ import pytest
 
 from krein import IKFD
 from krein.core.space import check_level
-from krein.data.dataset import check_labels, first_missing
+from krein.data.labelling import check_labels, first_missing
 from krein.landmarks.base import check_landmarks
 
 

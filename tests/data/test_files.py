@@ -19,7 +19,8 @@ from krein import IKFD, IKQD, PCVM
 from krein.core.pcvm.rows import Rows
 from krein.data import ObjectError
 from krein.data.dataset import SAMPLED_PER_CLASS, FeatureBlock, uniform_keys
-from krein.data.files import FileRows, MappedFile, SourceFile
+from krein.data.files import FileRows
+from krein.data.local import MappedFile, SourceFile
 from krein.datasets import make_protein_families
 from krein.io import DataError, open_source
 from krein.landmarks import Random
@@ -302,7 +303,7 @@ def test_pages_that_were_read_do_not_stay_in_memory(tmp_path):
 LOOK_UP = """
 import sys
 import numpy as np
-from krein.data.files import MappedFile
+from krein.data.local import MappedFile
 from krein.measures import get_measure
 
 def peak():

@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss
 import krein.estimators.discriminants
 from krein import IKFD, IKQD, PCVM, KreinClassifier, NystromMap
 from krein.datasets import make_balls, make_two_gaussians
-from krein.estimators.heldout import dealt_folds
+from krein.estimators.folds import dealt_folds
 
 from .test_ikfd_ikqd import manhattan_problem
 

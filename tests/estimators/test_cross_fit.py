@@ -9,7 +9,7 @@ from scipy.special import log_softmax
 from krein import IKFD, IKQD, PCVM
 from krein.core.calibration import N_FOLDS, fit_temperature
 from krein.core.space import LandmarkSpace
-from krein.estimators.fitting import LandmarkChoice
+from krein.estimators.choosing import LandmarkChoice
 from krein.estimators.heldout import cross_fit, refitted_scores
 from krein.estimators.secondlook import preferred
 from krein.landmarks import Selection

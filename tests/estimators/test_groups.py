@@ -7,8 +7,9 @@ from sklearn.model_selection import GroupKFold, cross_validate
 
 from krein import IKFD, IKQD, PCVM, KreinClassifier
 from krein.data import open_data
-from krein.data.dataset import check_groups
-from krein.estimators.heldout import dealt_folds, shares_of_groups
+from krein.data.labelling import check_groups
+from krein.estimators.folds import dealt_folds
+from krein.estimators.heldout import shares_of_groups
 from krein.estimators.lookzero import fit_features
 from krein.measures import get_measure
 

@@ -10,16 +10,16 @@ from sklearn.metrics import log_loss
 from krein import IKFD, KreinClassifier, load
 from krein.core.evidence import VOTERS
 from krein.core.gaussian import GaussianFamily
+from krein.core.moments import weights_of
 from krein.core.pcvm.rows import Rows
 from krein.core.space import LandmarkSpace
 from krein.estimators.firstlook import downdated_scores, with_class_sizes, worthwhile_heads
-from krein.estimators.fitting import LandmarkChoice
-from krein.estimators.heldout import HeldOut, Values, dealt_folds
+from krein.estimators.folds import dealt_folds
+from krein.estimators.heldout import HeldOut, TrainingSet
 from krein.io import open_source
-from krein.landmarks import Selection, Stratified
+from krein.landmarks import Stratified
 from krein.landmarks.random import default_number
 from krein.model.heads import LinearHead
-from krein.model.model import Landmarks
 
 
 def islands(n=600, n_islands=40, seed=0, spread=0.04):
@@ -88,9 +88,7 @@ def test_held_out_scores_match_a_model_without_the_fold(split, by_class):
     own = rest[:, None] == places
     numbers = np.ones(len(rest))
     sample = HeldOut(rest, values[rest], y[rest], None, numbers, own, rest, None, folds, False)
-    landmarks = Landmarks(places, y[places], None, X[places])
-    choice = LandmarkChoice(landmarks, space, None, Selection(places))
-    scores = downdated_scores(model, choice, whole, sample)
+    scores = downdated_scores(model, space, whole, sample)
     for fold in np.unique(folds):
         held = rest[folds == fold]
         others = np.setdiff1d(np.arange(400), held)
@@ -297,11 +295,21 @@ def test_a_class_of_one_object_among_few():
     assert 2 not in clf.model_.reference.codes
 
 
-def values_of(features, groups, copies=None):
-    """Values with these groups."""
+def training_set(rows, landmarks, groups, copies=None):
+    """Compared objects with these groups."""
     everyone = np.arange(len(groups))
-    moments = SimpleNamespace(weights=np.ones(features.y.max() + 1))
-    return Values(features, moments, None, groups, everyone if copies is None else copies, everyone)
+    return TrainingSet(
+        data=None,
+        run=None,
+        choice=SimpleNamespace(landmarks=SimpleNamespace(indices=landmarks)),
+        priors=None,
+        rows=rows,
+        moments=SimpleNamespace(weights=np.ones(rows.y.max() + 1)),
+        numbers=weights_of(rows.weight, len(groups)),
+        groups=groups,
+        copies=everyone if copies is None else copies,
+        keys=everyone,
+    )
 
 
 def test_which_objects_are_held_out(monkeypatch):
@@ -310,18 +318,17 @@ def test_which_objects_are_held_out(monkeypatch):
     weights = (np.arange(2000) % 10 > 0).astype(float)
     landmarks = np.arange(1, 2000, 100)
     features = Rows(values, codes, weights)
-    kept = values_of(features, np.arange(2000))
-    few, _ = HeldOut.drawn(kept, landmarks)
+    few, _ = HeldOut.drawn(training_set(features, landmarks, np.arange(2000)))
     expected = np.setdiff1d(np.flatnonzero(weights), landmarks)
     np.testing.assert_array_equal(few.indices, expected)
     np.testing.assert_array_equal(few.values, values[expected])
     np.testing.assert_array_equal(few.codes, codes[expected])
     assert not few.refits
     monkeypatch.setattr("krein.estimators.heldout.HELD_OUT_OBJECTS", 400)
-    many, _ = HeldOut.drawn(kept, landmarks)
+    many, _ = HeldOut.drawn(training_set(features, landmarks, np.arange(2000)))
     assert abs(len(many.indices) - 400) < 5 * np.sqrt(400)
     assert set(many.indices) < set(expected)
-    most, _ = HeldOut.drawn(kept, np.arange(1200))
+    most, _ = HeldOut.drawn(training_set(features, np.arange(1200), np.arange(2000)))
     np.testing.assert_array_equal(most.indices, np.flatnonzero(weights))
     assert most.refits
     np.testing.assert_array_equal(most.own, most.indices[:, None] == np.arange(1200))
@@ -331,15 +338,14 @@ def test_with_groups_all_objects_are_held_out_or_a_sample_of_every_class(monkeyp
     values, codes = np.random.default_rng(0).normal(size=(2000, 20)), np.arange(2000) % 2
     codes[1990:] = 2
     weights, groups = (np.arange(2000) % 10 > 0).astype(float), np.arange(2000) // 4 * 4
-    kept = Rows(values, codes, weights)
-    kept = values_of(kept, groups)
-    everyone, _ = HeldOut.drawn(kept, np.arange(1, 2000, 100))
+    known = training_set(Rows(values, codes, weights), np.arange(1, 2000, 100), groups)
+    everyone, _ = HeldOut.drawn(known)
     np.testing.assert_array_equal(everyone.indices, np.flatnonzero(weights))
     assert everyone.refits
     per_group = np.bincount(groups[everyone.indices], weights=everyone.score_weights)
     np.testing.assert_allclose(per_group[per_group > 0], 1.0)
     monkeypatch.setattr("krein.estimators.heldout.SAMPLE_SIZE", 400)
-    some, _ = HeldOut.drawn(kept, np.arange(1, 2000, 100))
+    some, _ = HeldOut.drawn(known)
     assert abs(len(some.indices) - 400) < 5 * np.sqrt(400)
     assert (some.codes == 2).sum() == 9  # all that count
 
@@ -354,12 +360,12 @@ def test_held_out_objects_have_the_class_shares_of_all_objects(grouped, monkeypa
     landmarks = np.flatnonzero((codes > 1) & (np.arange(len(codes)) % 2 == 0))
     landmarks = np.union1d(landmarks, [0, 100, 200, 900, 984])
     rows = np.arange(len(codes))
-    kept = values_of(Rows(values, codes, None), rows // 2 * 2 if grouped else rows)
-    sample, _ = HeldOut.drawn(kept, landmarks)
+    groups = rows // 2 * 2 if grouped else rows
+    sample, _ = HeldOut.drawn(training_set(Rows(values, codes), landmarks, groups))
     assert sample.refits == grouped
     scored = sample.at(sample.scored)
     held_out = np.bincount(scored.codes, scored.score_weights, 5)
-    n_groups = np.array([len(np.unique(kept.groups[codes == c])) for c in range(5)])
+    n_groups = np.array([len(np.unique(groups[codes == c])) for c in range(5)])
     wanted = np.where(held_out > 0, n_groups, 0)
     np.testing.assert_allclose(held_out / held_out.sum(), wanted / wanted.sum())
     assert held_out[4] == 0
@@ -386,9 +392,8 @@ def test_class_sizes_count_although_the_temperature_is_low():
     head = LinearHead("similarity", np.array([0]), np.zeros((1, 3)), np.zeros(3), temperature=0.01)
     everyone, no = np.arange(500), np.zeros((500, 1))
     sample = HeldOut(everyone, no, codes, None, np.ones(500), no > 0, everyone, None, codes, False)
-    kept = SimpleNamespace(moments=SimpleNamespace(weights=sizes), class_weights=None)
     scores = rng.normal(size=(500, 3))
-    found, left_out = with_class_sizes(head, scores, sample, kept)
+    found, left_out = with_class_sizes(head, scores, sample, sizes)
     P = np.exp(found.to_log_proba(found.scores(np.zeros((1, 1)))))
     np.testing.assert_allclose(P, [sizes / 500], atol=0.03)
     # a held-out object does not count for its own class
@@ -499,8 +504,7 @@ def test_held_out_objects_are_no_copies_of_training_objects():
     codes = np.where(rng.random(900) < 0.1, rng.integers(3, size=900), copies % 7 % 3)
     values = rng.normal(size=(900, 5))[copies]
     landmarks = np.arange(0, 300, 30)
-    kept = values_of(Rows(values, codes), copies, copies)
-    sample, _ = HeldOut.drawn(kept, landmarks)
+    sample, _ = HeldOut.drawn(training_set(Rows(values, codes), landmarks, copies, copies))
     assert not sample.refits
     assert not np.isin(copies[sample.indices], copies[landmarks]).any()
     for fold in np.unique(sample.folds):

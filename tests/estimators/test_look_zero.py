@@ -23,7 +23,7 @@ from krein import KreinClassifier
 from krein.core.cascade import pooled
 from krein.datasets import make_protein_families
 from krein.estimators import lookzero
-from krein.estimators.heldout import equal_on_purpose
+from krein.estimators.folds import equal_on_purpose, folds_in_order
 from krein.measures import available, get_measure
 from krein.measures.registry import measure_class
 from krein.measures.series import _Elastic
@@ -241,8 +241,8 @@ def test_folds_are_dealt_without_regard_to_the_classes():
     rng = np.random.default_rng(0)
     place, groups = rng.permutation(90)[:60], rng.integers(0, 50, 90)
     codes, others = rng.integers(0, 3, 90), rng.integers(0, 3, 90)
-    folds = lookzero._folds(codes, place, groups)
-    np.testing.assert_array_equal(folds, lookzero._folds(others, place, groups))
+    folds = folds_in_order(codes, place, groups)
+    np.testing.assert_array_equal(folds, folds_in_order(others, place, groups))
     for group in groups[place]:
         assert len(set(folds[groups[place] == group])) == 1
     assert np.bincount(folds).max() < 0.2 * 90
@@ -250,7 +250,7 @@ def test_folds_are_dealt_without_regard_to_the_classes():
     rare = np.zeros(90, dtype=int)
     same = np.flatnonzero(folds == folds[0])
     rare[place[same[groups[place[same]] != groups[place[0]]][:1]]] = rare[place[0]] = 1
-    folds = lookzero._folds(rare, place, groups)
+    folds = folds_in_order(rare, place, groups)
     assert len(set(folds[rare[place] == 1])) == 2
 
 
@@ -468,7 +468,7 @@ def test_classes_of_equal_size_lose_equally_many_objects_in_a_fold(n_classes, si
     rng = np.random.default_rng(0)
     codes = rng.permutation(np.repeat(np.arange(n_classes), size))
     everyone = np.arange(len(codes))
-    folds = lookzero._folds(codes, everyone, everyone)
+    folds = folds_in_order(codes, everyone, everyone)
     table = np.zeros((n_classes, folds.max() + 1), dtype=int)
     np.add.at(table, (codes, folds), 1)
     assert (np.ptp(table, axis=0) <= 1).all()
@@ -486,7 +486,7 @@ def test_sizes_that_vary_by_chance_are_not_equal_on_purpose(n_classes):
 def test_sizes_do_not_count_an_objects_own_group(groups):
     rng = np.random.default_rng(0)
     codes, weights, place = rng.integers(0, 4, 30), rng.integers(1, 4, 30) / 3, np.arange(5, 25)
-    found = lookzero.sizes_without(codes, weights, 4, place, groups)
+    found = lookzero.LabelledObjects(codes, weights, 4, groups, place).sizes_without()
     for row, i in zip(found, place, strict=True):
         others = groups != groups[i]
         np.testing.assert_allclose(row, np.bincount(codes[others], weights[others], 4))

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import krein
 import krein.core.pcvm.rows
-import krein.data.opening
+import krein.data.local
 from krein import PCVM
 from krein.core.pcvm.published import fit_published, fit_published_nystrom
 
@@ -272,7 +272,7 @@ def test_threads_that_share_a_pass_do_not_change_results(multiclass, monkeypatch
     labels = np.digitize(np.hypot(Z[:, 0], Z[:, 1]) + 0.2 * rng.normal(size=1500), [1.0, 1.6])
     found = []
     for shared, n_jobs in ((2**60, 1), (0, 1), (0, 3)):
-        monkeypatch.setattr(krein.data.opening, "SHARED_BYTES", shared)
+        monkeypatch.setattr(krein.data.local, "SHARED_BYTES", shared)
         clf = PCVM("elm", landmarks=np.arange(0, 1500, 40), multiclass=multiclass, n_jobs=n_jobs)
         found.append(clf.fit(Z, labels).predict_proba(Z))
     assert_array_equal(found[0], found[1])

@@ -482,7 +482,7 @@ def test_files_give_the_same_results_as_memory(people, suffix, tmp_path, monkeyp
     np.testing.assert_array_equal(np.concatenate(list(clf.predict_proba(str(new)))), expected)
     for most in (20_000, 10):  # read completely, and in chunks
         monkeypatch.setattr("krein.data.opening.IN_MEMORY_OBJECTS", most)
-        monkeypatch.setattr("krein.data.files.CHUNK", 7)
+        monkeypatch.setattr("krein.data.local.CHUNK", 7)
         again = krein.IKFD(people, random_state=0).fit(str(path))
         np.testing.assert_array_equal(again.predict_proba(X[45:]), expected)
 

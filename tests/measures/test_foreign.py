@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from krein import KreinClassifier, load
-from krein.data.dataset import ForeignObjectWarning, ObjectProfile
+from krein.data.dataset import ForeignObjectWarning
+from krein.data.foreign import ObjectProfile
 from krein.datasets import make_protein_families
 from krein.reject import RejectingClassifier
 

@@ -19,14 +19,14 @@ from .dataset import (
     Foreign,
     ForeignObjectWarning,
     ObjectError,
-    ObjectProfile,
     Predict,
     add_foreign,
     aligned,
     is_dask,
     where_numbered,
 )
-from .files import CHUNK
+from .foreign import ObjectProfile
+from .local import CHUNK
 from .partitioned import Call, Calls, Partitioned, Task, TaskKilledError, as_objects
 
 CONNECT_SECONDS = 5.0

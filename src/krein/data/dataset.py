@@ -1,12 +1,9 @@
 """Labelled objects, wherever they live: chunks, landmark columns, and the protocol of data sets.
 
-A `Chunk` is a run of consecutive objects that knows where each of them came from. `LandmarkColumns`
-compares chunks with the landmarks. A `Dataset` makes passes over all objects in chunks; its
-subclasses keep the objects in memory, read them from files, or leave them on a cluster.
-
-Foreign objects are of another kind than those that a model was fitted to, such as DNA for a model
-of proteins, or series on another length scale. They are not compared: a comparison may take long,
-and a label would be meaningless.
+A `Chunk` is a run of consecutive objects that knows where each of them came from, for `ObjectError`
+and `ForeignObjectWarning`. `LandmarkColumns` compares chunks with the landmarks. A `Dataset` makes
+passes over all objects in chunks. It is `Local`, in memory or in files that this process reads, or
+`Partitioned`, on a cluster.
 """
 
 from __future__ import annotations
@@ -23,198 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.pairs import Counter, Pairs, averages, compare_each, open_cache, with_known
-from ..compare.progress import progress
-from ..compare.workers import count_workers, in_order
-from ..core.moments import ClassMoments, ordered_sum
+from ..core.moments import ClassMoments
 from ..core.pcvm.rows import Rows
 from ..core.shapes import Array, Indices, Mask
 from ..measures import Measure, PairError, RefusedObject
-from ..measures.objects import NUCLEOTIDE_SHARE, NUCLEOTIDES, Objects, is_missing, take
-
-# -------------------------------------------------------------------------------------------------
-# Foreign objects
-# -------------------------------------------------------------------------------------------------
-
-SILENT = "-.*X"
-"""Gaps, stops and unknown letters; U becomes X if unknown letters are replaced."""
-FEWEST_LETTERS, FEWEST_KINDS = 20, 3
-"""A protein that is shorter, or has fewer different letters, may look like DNA by chance."""
-
-MORE_LETTERS = 6
-"""If training objects have this many letters other than nucleotides, they are not DNA."""
-
-TIMES = 10
-"""Objects this many times longer than the longest training object, or shorter than the shortest,
-are of another kind."""
-
-LOOKED_AT = 1_000
-"""Number of training objects that are examined."""
+from ..measures.objects import Objects, take
+from .foreign import ObjectProfile
+from .labelling import LABELS_AT_ONCE, codes_of, first_missing
 
 NAMED = 5
 """Number of objects that are named in a warning."""
 
-
 LISTED = 10_000
 """Maximum number of rows listed per reason: a file may contain more objects than fit in memory."""
-
-
-class ForeignObjectWarning(UserWarning):
-    """New objects look unlike those that the model was fitted to, and were not compared with them.
-
-    Their novelty is 0, and all classes have the same probability.
-    `rows` contains their rows in X, by reason. For a file, rows are counted from its first object,
-    up to 10,000 are listed per reason, and the warning comes after the last chunk. For a Dask
-    collection, there is one warning per partition, and rows are counted within it.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from krein import KreinClassifier
-    >>> from krein.datasets import make_protein_families
-    >>> from krein.data.dataset import ForeignObjectWarning
-    >>> X, y = make_protein_families(40, random_state=0)
-    >>> clf = KreinClassifier("smith-waterman").fit(X, y)
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     _ = clf.predict([X[0], "ACGTTGCAACGTTGCAACGTTGCA"])
-    >>> isinstance(caught[0].message, ForeignObjectWarning), caught[0].message.rows
-    (True, {'letters of DNA or RNA': [1]})
-    """
-
-    def __init__(self, rows: dict[str, list[int]], named: dict[str, tuple[list[str], int]]) -> None:
-        self.rows, self.named = rows, named
-        super().__init__(rows, named)  # so that it can be sent to other processes
-
-    def __str__(self) -> str:
-        return describe_foreign(self.named)
-
-
-Foreign = tuple[dict[str, list[int]], dict[str, tuple[list[str], int]]]
-"""Rows of foreign objects by reason, and some names with the number of all."""
-
-
-def add_foreign(found: Foreign, chunk: Chunk, profile: ObjectProfile | None) -> None:
-    """Add the objects of one more chunk that are unlike the training objects."""
-    foreign = {} if profile is None else profile.foreign(chunk.objects)
-    for reason, places in foreign.items():
-        rows = found[0].setdefault(reason, [])
-        rows += [chunk.start + i for i in places[: LISTED - len(rows)]]
-        names, n = found[1].get(reason, ([], 0))
-        more = [chunk.where(i) for i in places[: NAMED - len(names)]]
-        found[1][reason] = names + more, n + len(places)
-
-
-def describe_foreign(named: dict[str, tuple[list[str], int]]) -> str:
-    """Return a message about objects of another kind: some names and the number, by reason.
-
-    >>> print(describe_foreign({"letters of DNA or RNA": (["a", "b"], 7)}))
-    not compared, because they are of another kind: a, b and 5 more (letters of DNA or RNA)
-    """
-    parts = []
-    for why, (names, n) in named.items():
-        more = f" and {n - len(names):,} more" if n > len(names) else ""
-        parts.append(f"{', '.join(names)}{more} ({why})")
-    return f"not compared, because they are of another kind: {'; '.join(parts)}"
-
-
-@dataclass(frozen=True)
-class ObjectProfile:
-    """Letters and lengths of training objects; objects unlike them are foreign."""
-
-    letters: frozenset[str]  # empty if they are not strings
-    shortest: int
-    longest: int
-
-    @classmethod
-    def of(cls, parts: Sequence[Any]) -> ObjectProfile | None:
-        """Return the profile of training objects in several lists; None if they have no length."""
-        some = [
-            one for part in parts for one in part[:: max(1, len(part) * len(parts) // LOOKED_AT)]
-        ]
-        lengths = [n for one in some if (n := _length(one)) is not None]
-        if not some or len(lengths) < len(some):
-            return None
-        text = "".join(one.upper() for one in some if isinstance(one, str))
-        letters = frozenset(text)
-        if sum(map(text.count, NUCLEOTIDES)) >= NUCLEOTIDE_SHARE * len(text):
-            letters &= NUCLEOTIDES  # codes such as R or Y do not make DNA anything else
-        return cls(letters, min(lengths), max(lengths))
-
-    def foreign(self, objects: Any) -> dict[str, list[int]]:
-        """Return the positions of foreign objects, by reason.
-
-        Examples
-        --------
-        >>> from krein.data.dataset import ObjectProfile
-        >>> ObjectProfile.of([["house", "mouse"]]).foreign(["haus", "m" * 51])
-        {'far longer than the training objects, up to 5 letters': [1]}
-        """
-        if isinstance(objects, np.ndarray) and objects.ndim > 1:  # all of one length
-            reasons = [self._why(one) for one in objects[:1]] * len(objects)
-        else:
-            reasons = [self._why(one) for one in objects]
-        found: dict[str, list[int]] = {}
-        for row, why in enumerate(reasons):
-            if why is not None:
-                found.setdefault(why, []).append(row)
-        return found
-
-    def _why(self, one: Any) -> str | None:
-        length = _length(one)
-        if length is None:
-            return None
-        unit = "letters" if self.letters else "numbers"
-        if length > TIMES * self.longest:
-            return f"far longer than the training objects, up to {self.longest:,} {unit}"
-        if length * TIMES < self.shortest:
-            return f"far shorter than the training objects, from {self.shortest:,} {unit}"
-        if isinstance(one, str) and len(self.letters - NUCLEOTIDES) >= MORE_LETTERS:
-            counts = [one.upper().count(letter) for letter in NUCLEOTIDES]
-            scored = length - sum(one.upper().count(letter) for letter in SILENT)
-            kinds = sum(count > 0 for count in counts)
-            mostly = sum(counts) >= NUCLEOTIDE_SHARE * scored
-            if scored >= FEWEST_LETTERS and kinds >= FEWEST_KINDS and mostly:
-                return "letters of DNA or RNA"
-        return None
-
-
-def _length(one: Any) -> int | None:
-    """Return the number of letters or numbers of an object; None if it has no length.
-
-    Numbers are counted over all axes: images and series may come in several shapes.
-    """
-    try:
-        if isinstance(one, np.ndarray | list | tuple):
-            return int(np.size(one))
-    except ValueError:  # ragged
-        return None
-    return len(one) if isinstance(one, str) else None
-
-
-def log_sizes(measure: Measure, objects: Any) -> Array | None:
-    """Return the logarithm of the size (n,) of each object: its number of letters or numbers.
-
-    None if the objects have no size, and for vectors and precomputed values, which have none of
-    their own.
-
-    Examples
-    --------
-    >>> from krein.data.dataset import log_sizes
-    >>> from krein.measures import get_measure
-    >>> log_sizes(get_measure("levenshtein"), ["a", "house"]).round(2)
-    array([0.  , 1.61])
-    """
-    if measure.accepts != "objects":
-        return None
-    sizes = [len(one) if isinstance(one, bytes) else _length(one) for one in objects]
-    if any(size is None for size in sizes):
-        return None
-    return np.log(np.maximum(np.array(sizes, dtype=np.float64), 1.0))
-
-
-# -------------------------------------------------------------------------------------------------
-# Chunks and data sets
-# -------------------------------------------------------------------------------------------------
 
 Value = TypeVar("Value")
 
@@ -371,6 +189,65 @@ def _refused(measure: Measure, objects: Any, error: Exception) -> tuple[int | No
         except (TypeError, ValueError) as alone:
             return i, alone
     return None, error
+
+
+class ForeignObjectWarning(UserWarning):
+    """New objects look unlike those that the model was fitted to, and were not compared with them.
+
+    Their novelty is 0, and all classes have the same probability.
+    `rows` contains their rows in X, by reason. For a file, rows are counted from its first object,
+    up to 10,000 are listed per reason, and the warning comes after the last chunk. For a Dask
+    collection, there is one warning per partition, and rows are counted within it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from krein import KreinClassifier
+    >>> from krein.datasets import make_protein_families
+    >>> from krein.data.dataset import ForeignObjectWarning
+    >>> X, y = make_protein_families(40, random_state=0)
+    >>> clf = KreinClassifier("smith-waterman").fit(X, y)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = clf.predict([X[0], "ACGTTGCAACGTTGCAACGTTGCA"])
+    >>> isinstance(caught[0].message, ForeignObjectWarning), caught[0].message.rows
+    (True, {'letters of DNA or RNA': [1]})
+    """
+
+    def __init__(self, rows: dict[str, list[int]], named: dict[str, tuple[list[str], int]]) -> None:
+        self.rows, self.named = rows, named
+        super().__init__(rows, named)  # so that it can be sent to other processes
+
+    def __str__(self) -> str:
+        return describe_foreign(self.named)
+
+
+Foreign = tuple[dict[str, list[int]], dict[str, tuple[list[str], int]]]
+"""Rows of foreign objects by reason, and some names with the number of all."""
+
+
+def add_foreign(found: Foreign, chunk: Chunk, profile: ObjectProfile | None) -> None:
+    """Add the objects of one more chunk that are unlike the training objects."""
+    foreign = {} if profile is None else profile.foreign(chunk.objects)
+    for reason, places in foreign.items():
+        rows = found[0].setdefault(reason, [])
+        rows += [chunk.start + i for i in places[: LISTED - len(rows)]]
+        names, n = found[1].get(reason, ([], 0))
+        more = [chunk.where(i) for i in places[: NAMED - len(names)]]
+        found[1][reason] = names + more, n + len(places)
+
+
+def describe_foreign(named: dict[str, tuple[list[str], int]]) -> str:
+    """Return a message about objects of another kind: some names and the number, by reason.
+
+    >>> print(describe_foreign({"letters of DNA or RNA": (["a", "b"], 7)}))
+    not compared, because they are of another kind: a, b and 5 more (letters of DNA or RNA)
+    """
+    parts = []
+    for why, (names, n) in named.items():
+        more = f" and {n - len(names):,} more" if n > len(names) else ""
+        parts.append(f"{', '.join(names)}{more} ({why})")
+    return f"not compared, because they are of another kind: {'; '.join(parts)}"
 
 
 Costed = tuple[Value, Counter]
@@ -724,7 +601,9 @@ def survey_labels(chunk: Chunk) -> Survey:
     if missing is not None:
         raise ValueError(f"{chunk.where(missing)}: there is no label ({labels[missing]!r})")
     try:
-        parts = [np.unique(labels[i : i + _LABELS]) for i in range(0, len(labels), _LABELS)]
+        parts = [
+            np.unique(labels[i : i + LABELS_AT_ONCE]) for i in range(0, len(labels), LABELS_AT_ONCE)
+        ]
         classes = np.unique(np.concatenate([labels[:0], *parts]))
     except TypeError:  # labels that cannot be ordered
         kinds = {type(label).__name__: label for label in labels.tolist()}
@@ -768,32 +647,6 @@ def _contents(measure: Measure, classes: NDArray[Any], chunk: Chunk) -> tuple[In
     return keys.view(np.int64), codes_of(np.asarray(chunk.labels), classes).astype(np.intp)
 
 
-def first_equal(keys: Indices) -> Indices:
-    """Return, for each number (N,), the position of the first one that is equal.
-
-    >>> first_equal(np.array([7, 5, 7]))
-    array([0, 1, 0])
-    """
-    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-    found: Indices = first[place]
-    return found
-
-
-def joined_groups(one: Indices, other: Indices) -> Indices:
-    """Return groups (N,) of objects that are in one group by either of two divisions.
-
-    >>> joined_groups(np.array([0, 0, 2, 3]), np.array([0, 1, 1, 3]))
-    array([0, 0, 0, 3])
-    """
-    from scipy.sparse import coo_matrix  # unlike coo_array, with the index type csgraph needs
-    from scipy.sparse.csgraph import connected_components
-
-    n = len(one)
-    rows, columns = np.tile(np.arange(n), 2), np.concatenate([one, other])
-    graph = coo_matrix((np.ones(2 * n, dtype=bool), (rows, columns)), shape=(n, n))
-    return first_equal(connected_components(graph, directed=False)[1])
-
-
 def _objects_at(indices: Indices, measure: Measure, n_objects: int, chunk: Chunk) -> Labelled:
     """Return the objects of a chunk that are among `indices`, to be compared with each other."""
     first, last = np.searchsorted(indices, [chunk.start, chunk.start + len(chunk)])
@@ -814,142 +667,3 @@ def uniform_keys(seed: int, indices: Indices) -> Array:
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return ((x ^ (x >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) / 2**53
-
-
-_LABELS = 65_536  # handled together, so that memory does not grow with their number
-
-
-def codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
-    """Return the index of each label among the classes, in the smallest suitable type."""
-    codes = np.empty(len(labels), dtype=np.min_scalar_type(max(len(classes) - 1, 0)))
-    for i in range(0, len(labels), _LABELS):
-        part = labels[i : i + _LABELS]
-        found = np.searchsorted(classes, part).clip(max=len(classes) - 1)
-        unseen = classes[found] != part
-        if unseen.any():
-            label = part[unseen].tolist()[0]
-            raise ValueError(f"label {label!r} is not among the classes {classes.tolist()}")
-        codes[i : i + _LABELS] = found
-    return codes
-
-
-@dataclass(eq=False, kw_only=True)
-class Local(Dataset):
-    """Objects that this process reads chunk by chunk, and that its threads compare."""
-
-    measure: Measure
-    labels: Any = None
-    weights: Array | None = None
-    n_jobs: int | None = None
-    verbose: int | None = None
-    folder: str | os.PathLike[str] | None = None  # of temporary files; None: the system's choice
-
-    def __post_init__(self) -> None:
-        self.labels = None if self.labels is None else np.asarray(self.labels)
-        self.workers = count_workers(self.n_jobs, default_all=self.measure.releases_gil)
-
-    @abstractmethod
-    def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
-        """Yield all objects in order, `size` at a time (None: as is convenient)."""
-
-    def map(self, function: Callable[[Chunk], Value], *, objects: bool = True) -> Iterator[Value]:
-        """Yield `function(chunk)` over all objects in order."""
-        return map(function, self.chunks(None, objects=objects))
-
-    def reduce(
-        self, term: Term[Value], add: Add[Value], block_rows: int, n_pairs: int, counter: Counter
-    ) -> Value:
-        """Return Σ term(block) over all blocks, from threads, in the fixed order."""
-        return ordered_sum(self.each(term, block_rows, n_pairs, counter), add)
-
-    def each(
-        self, term: Term[Value], block_rows: int, n_pairs: int, counter: Counter
-    ) -> Iterator[Value]:
-        """Yield `term(block)` over all blocks in order, from several threads."""
-        total = self.survey().n_objects * n_pairs
-        with progress(total, "comparing", self.verbose) as advance:
-            for value, cost in in_order(term, self.chunks(block_rows), self.workers):
-                advance(block_rows * n_pairs)
-                counter.include(cost)
-                yield value
-
-
-# -------------------------------------------------------------------------------------------------
-# Labels
-# -------------------------------------------------------------------------------------------------
-
-
-def first_missing(labels: Any) -> int | None:
-    """Return the position of the first label that is None, NaN, NA or blank; None if there is none.
-
-    Examples
-    --------
-    >>> from krein.data.dataset import first_missing
-    >>> first_missing(["en", "de", ""]), first_missing([1.0, 2.0])
-    (2, None)
-    """
-    if isinstance(labels, np.ndarray) and labels.dtype.kind in "biu":
-        return None
-    if isinstance(labels, np.ndarray) and labels.dtype.kind in "fUS":
-        text = labels.dtype.kind != "f"
-        found = np.char.str_len(np.char.strip(labels)) == 0 if text else np.isnan(labels)
-        return int(np.argmax(found.ravel())) if found.any() else None
-    if not hasattr(labels, "__iter__"):  # readable only as a NumPy array
-        labels = np.asarray(labels, dtype=object)
-    return next(
-        (row for row, label in enumerate(labels) if is_missing(label) or _is_blank(label)), None
-    )
-
-
-def _is_blank(label: Any) -> bool:
-    return isinstance(label, str | bytes) and not label.strip()
-
-
-def refuse_missing(labels: Any) -> None:
-    """Raise a `ValueError` that names the first object without a label."""
-    row = first_missing(labels)
-    if row is not None:
-        label = labels.ravel()[row] if isinstance(labels, np.ndarray) else labels[row]
-        raise ValueError(
-            f"y has no label for object {row}: found {label!r}; drop objects without a label, "
-            "or label them"
-        )
-
-
-def check_groups(groups: Any, n: int) -> Indices:
-    """Return the group of each of `n` objects as the row of its first member.
-
-    None puts every object in a group of its own.
-
-    Examples
-    --------
-    >>> from krein.data.dataset import check_groups
-    >>> check_groups(["a", "b", "a"], 3), check_groups(None, 3)
-    (array([0, 1, 0]), array([0, 1, 2]))
-    """
-    if groups is None:
-        return np.arange(n)
-    listed = np.asarray(groups, dtype=object)
-    if listed.shape != (n,):
-        raise ValueError(
-            f"groups has the shape {listed.shape}; it must contain one group per object, {n} in all"
-        )
-    for row, name in enumerate(listed.tolist()):
-        if name is None or name != name or str(name).strip() in ("", "<NA>"):
-            raise ValueError(
-                f"object {row} has no group: give an object without relatives a group of its own"
-            )
-    names = np.array([str(name) for name in listed])
-    _, first, code = np.unique(names, return_index=True, return_inverse=True)
-    return first[code].astype(np.intp)
-
-
-def check_labels(y: Any, n: int) -> NDArray[Any]:
-    """Return the labels as a vector, or raise an error unless there are `n` of them."""
-    refuse_missing(y)
-    y = np.asarray(y)
-    if y.ndim != 1:
-        raise ValueError(f"y must be a vector of labels; it has {y.ndim} dimension(s)")
-    if len(y) != n:
-        raise ValueError(f"y has {len(y)} labels for {n} objects")
-    return y

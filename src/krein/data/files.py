@@ -1,12 +1,10 @@
-"""Objects in files, read in chunks as often as needed, and features kept outside memory.
+"""Rows outside memory, for the passes of one fit: in a temporary file.
 
-While a chunk is read, threads compare earlier ones. Values that a fit needs for several passes are
-written to a temporary file. `StoredRows` is what such rows share with those that stay on a cluster.
+`StoredRows` is what they share with rows that stay on a cluster.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
 import shutil
 import tempfile
@@ -16,18 +14,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
-from operator import add as plus
 from queue import SimpleQueue
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Counter
 from ..compare.progress import Advance, progress, unseen
 from ..compare.workers import in_order
-from ..core.moments import ClassMoments, OrderedSum, ordered_sum
+from ..core.moments import ordered_sum
 from ..core.pcvm.rows import (
     BasisFunction,
     Block,
@@ -40,133 +35,7 @@ from ..core.pcvm.rows import (
     sums,
 )
 from ..core.shapes import Array, Codes, Indices
-from ..measures import Measure
-from .dataset import (
-    Chunk,
-    FeatureBlock,
-    Labelled,
-    Local,
-    RowLabels,
-    Term,
-    join_labels,
-    where_numbered,
-)
-
-CHUNK = 4096
-"""Default number of objects read at a time."""
-
-LABELS = 2**16
-"""Number of labels of a memory map that are processed together."""
-
-CHUNK_BYTES = 2**24
-"""Number of bytes of a memory map that are read at once."""
-
-ROWS_BETWEEN_RELEASES = 512
-"""Number of rows of a memory map that are looked up together. For each row, the system may map the
-64 kB around it."""
-
-
-def keep_in_file(
-    self: Local, term: Term[FeatureBlock], width: int, block_rows: int, counter: Counter
-) -> tuple[FileRows, ClassMoments]:
-    """Write the values to a file of N·width doubles, which is deleted after the fit."""
-    found = self.survey()
-    shape = found.n_objects, width
-    kept = FileRows(shape, len(found.classes), self.workers, self.folder)
-    moments: OrderedSum[ClassMoments] = OrderedSum(plus)
-    try:
-        for block in self.each(term, block_rows, width, counter):
-            kept.append(block)
-            moments.push(block.moments)
-        kept.finish()
-        kept.watch(self.verbose)
-    except BaseException:
-        kept.close()
-        raise
-    return kept, moments.result()
-
-
-@dataclass(eq=False)
-class SourceFile(Local):
-    """The objects of a `krein.io` source, with its own labels or the given ones."""
-
-    source: Any
-    keep = keep_in_file
-
-    def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
-        """Yield the chunks of the source."""
-        start = 0
-        for chunk in self.source.chunks(size or CHUNK):
-            n = len(chunk.objects)
-            part = slice(start, start + n)
-            labels = chunk.labels if self.labels is None else self.labels[part]
-            weights = None if self.weights is None else self.weights[part]
-            for what, given in (("labels in y", labels), ("weights", weights)):
-                if given is not None and len(given) != n:
-                    raise ValueError(f"{chunk.where(len(given))}: there are no more {what}")
-            labels = None if labels is None else np.asarray(labels)
-            yield Chunk(start, chunk.objects, labels, weights, chunk.where)
-            release_pages(getattr(self.source, "array", None))
-            start += n
-        for what, given in (("labels", self.labels), ("weights", self.weights)):
-            if given is not None and start != len(given):
-                raise ValueError(f"{start} objects but {len(given)} {what}")
-
-
-@dataclass(eq=False)
-class MappedFile(Local):
-    """Rows of an array in a file, and labels in memory or in another file.
-
-    Pages are released after use, so that they do not count as this process's memory.
-    """
-
-    X: NDArray[Any]
-    keep = keep_in_file
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.labels is not None and self.labels.shape != (len(self.X),):
-            raise ValueError(f"{len(self.X)} objects but labels of shape {self.labels.shape}")
-        self.path = str(getattr(self.X, "filename", None) or "the array")
-
-    def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
-        """Yield the rows, `size` at a time."""
-        row_bytes = max(1, self.X.nbytes // max(1, len(self.X)))
-        size = size or (max(1, CHUNK_BYTES // row_bytes) if objects else LABELS)
-        for start in range(0, len(self.X), size):
-            part = slice(start, start + size)
-            labels = None if self.labels is None else np.asarray(self.labels[part])
-            weights = None if self.weights is None else self.weights[part]
-            rows = np.array(self.X[part]) if objects else None
-            release_pages(self.X)
-            provenance = partial(where_numbered, f"{self.path}, row", start)
-            yield Chunk(start, rows, labels, weights, provenance)
-
-    def take(self, indices: Indices, measure: Measure) -> Labelled:
-        """Return the rows at these positions, without reading others."""
-        found = np.empty((len(indices), *self.X.shape[1:]), dtype=self.X.dtype)
-        for start in range(0, len(indices), ROWS_BETWEEN_RELEASES):
-            part = slice(start, start + ROWS_BETWEEN_RELEASES)
-            found[part] = self.X[indices[part]]
-            release_pages(self.X)
-        objects = measure.among(measure.check(found), indices, indices, len(self.X))
-        return objects, np.asarray(self.labels)[indices]
-
-
-def release_pages(array: Any) -> None:
-    """Release the pages of a mapped file that were read, so that they do not count as our memory.
-
-    They stay in the system's cache and are mapped again on access. Pages that may have been changed
-    by this process are kept.
-    """
-    mapped = getattr(array, "_mmap", None)
-    if mapped is not None and getattr(array, "mode", "c") != "c" and hasattr(mmap, "MADV_DONTNEED"):
-        mapped.madvise(mmap.MADV_DONTNEED)
-
-
-# -------------------------------------------------------------------------------------------------
-# Rows outside memory, in a file or on a cluster, for the passes of one fit.
-# -------------------------------------------------------------------------------------------------
+from .dataset import FeatureBlock, RowLabels, join_labels
 
 
 @dataclass(frozen=True)

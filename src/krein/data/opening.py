@@ -8,20 +8,15 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import partial
-from operator import add as plus
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Counter, try_symmetry
+from ..compare.pairs import try_symmetry
 from ..compare.workers import count_workers, in_order
-from ..core.moments import ClassMoments, OrderedSum
-from ..core.pcvm.rows import Rows
-from ..core.shapes import Array, Indices
-from ..measures import Measure, take
+from ..core.shapes import Array
+from ..measures import Measure
 from ..measures.base import checked_objects
 from ..measures.objects import excerpt, refuse_unordered
 from .dask import DaskCollection, map_lazily
@@ -29,75 +24,18 @@ from .dataset import (
     IN_MEMORY_OBJECTS,
     Chunk,
     Dataset,
-    FeatureBlock,
     Foreign,
     ForeignObjectWarning,
-    Labelled,
-    Local,
-    ObjectProfile,
     Predict,
-    Provenance,
-    Term,
     add_foreign,
-    check_labels,
     is_dask,
-    join_labels,
 )
-from .files import CHUNK, MappedFile, SourceFile
-
-SHARED_BYTES = 2**26
-"""A pass over fewer bytes than this runs in one thread: starting more is not worth it."""
-
-RESULT_BYTES = 2**30
-"""Maximum number of bytes of block results that wait to be summed."""
+from .foreign import ObjectProfile
+from .labelling import check_labels
+from .local import CHUNK, MappedFile, Memory, SourceFile
 
 _STACK = 4
 """Stack levels from a warning here to the user's call of `predict` or `assess`."""
-
-
-@dataclass(eq=False)
-class Memory(Local):
-    """Objects in memory, in the form that the measure expects."""
-
-    objects: Any
-    provenance: Provenance | None = field(default=None, kw_only=True)
-    check_comparisons: int | None = field(default=None, kw_only=True)
-
-    def __len__(self) -> int:
-        return len(self.objects)
-
-    def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
-        """Yield all objects in order, `size` at a time (None: all at once)."""
-        whole = Chunk(0, self.objects, self.labels, self.weights, self.provenance, checked=True)
-        if size is None or size >= len(self):
-            yield whole
-        else:
-            yield from whole.blocks(size)
-
-    def keep(
-        self, term: Term[FeatureBlock], width: int, block_rows: int, counter: Counter
-    ) -> tuple[Rows, ClassMoments]:
-        """Keep the values in one array."""
-        F = np.empty((len(self), width))
-        moments: OrderedSum[ClassMoments] = OrderedSum(plus)
-        labels, start = [], 0
-        for block in self.each(term, block_rows, width, counter):
-            F[start : start + len(block.F)] = block.F
-            start += len(block.F)
-            labels.append((block.codes, block.weights))
-            moments.push(block.moments)
-        codes, weights = join_labels(labels)
-        C = len(self.survey().classes)
-        result = 8 * C * width**2  # one per worker may wait
-        workers = max(1, min(self.workers, RESULT_BYTES // result))
-        each = map if F.nbytes < SHARED_BYTES else partial(in_order, workers=workers)
-        return Rows(F, codes, weights, n_classes=C, each=each), moments.result()
-
-    def take(self, indices: Indices, measure: Measure) -> Labelled:
-        """Return the objects at these positions; if these are all objects, nothing is copied."""
-        if len(indices) == len(self):
-            return self.objects, self.labels
-        return take(self.objects, indices), self.labels[indices]
 
 
 def in_memory(X: Any, measure: Measure) -> bool:

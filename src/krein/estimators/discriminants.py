@@ -15,7 +15,8 @@ from sklearn.utils.metaestimators import available_if
 from ..compare.pairs import block_rows
 from ..core.calibration import SAMPLE_SIZE, Priors, fit_temperature
 from ..core.cascade import Cascade
-from ..core.covariance import ChosenCovariance, Target
+from ..core.conformal import Reference
+from ..core.covariance import ChosenCovariance, LeftOutObjects, Target
 from ..core.gaussian import (
     CHOICE_LANDMARKS,
     GaussianFamily,
@@ -30,19 +31,14 @@ from ..core.gaussian import (
 from ..core.moments import ClassMoments
 from ..core.shapes import CODE, NON_NEGATIVE, ROWS, SHARE, Array, Codes, Indices
 from ..core.space import POWERS, LandmarkSpace, Power, check_level, signed_eigen
-from ..data.dataset import Chunk, Costed, Dataset, LandmarkColumns, codes_of
+from ..data.dataset import Chunk, Costed, Dataset, LandmarkColumns
+from ..data.labelling import codes_of
 from ..landmarks import Selection, get_rule
 from ..model.heads import LinearHead, LinkName, QuadraticHead
 from ..model.model import Comparisons, Model
 from ..model.schema import LOCAL
-from .fitting import (
-    Centre,
-    Classifier,
-    LandmarkChoice,
-    all_or_nothing,
-    check_multiclass,
-    mean_values,
-)
+from .choosing import Centre, LandmarkChoice
+from .fitting import Classifier, all_or_nothing, mean_values
 from .heldout import (
     CalibrationSample,
     cross_fit,
@@ -51,6 +47,7 @@ from .heldout import (
     scaled,
     shares_of_groups,
 )
+from .validation import check_multiclass
 
 _NOT_PUBLISHED: dict[str, Any] = {
     "calibrate": False,
@@ -86,6 +83,12 @@ class Stream:
             codes=self.codes[some],
             weights=self.weights_at(some),
         )
+
+    def left_out(
+        self, space: LandmarkSpace, moments: ClassMoments, places: Indices
+    ) -> LeftOutObjects:
+        """Return the objects of the sample that can be left out; `places` are their landmarks."""
+        return left_out_objects(space, moments, self.values, self.codes, self.weights, places)
 
     def weights_at(self, rows: Indices) -> Array | None:
         """Return the weights of some objects of the sample; None if there are none."""
@@ -249,13 +252,67 @@ def _add(
     groups: Indices | None = None,
 ) -> Any:
     """Add the objects of a data set to the moments so far, if there are any; fit the model."""
-    landmarks, m = choice.landmarks, len(choice.landmarks.indices)
-    powers = _powers(self, choice, family) if before is None else before.powers
+    spaces, passed = _pass(self, data, run, family, classes, choice, before)
+    places = landmark_places(choice.space, passed.values)
+    best, chosen = 0, family
+    if _chooses(self):
+        choices = [
+            family.chosen(space, passed.left_out(space, moments, places))
+            for space, moments in zip(spaces, passed.moments, strict=True)
+        ]
+        best = least_loss(choices)
+        chosen, _ = choices[best]
+    space, moments = spaces[best], passed.moments[best]
+    choice = replace(choice, space=space)
+    head, reference = self._head(chosen, space, moments), None
+    if self.calibrate:
+        temperature, reference = _calibration(
+            family, chosen, choice, moments, passed, places, groups
+        )
+        head = replace(head, temperature=temperature)
+    self.stream_, self.class_count_ = passed, moments.weights
+    self.target_ = _target_of(chosen)
+    self.model_ = Model(
+        run.measure,
+        self.symmetrize,
+        classes,
+        (head,),
+        Cascade.of_one(),
+        mean_values(space.landmark_values, run.measure.kind),
+        choice.landmarks,
+        reference=reference,
+        comparisons=float(len(choice.landmarks.indices)),
+        n_objects=self.model_.n_objects if before is not None else self.n_samples_seen_,
+        feature_names=getattr(self, "feature_names_in_", None),
+    )
+    eigenvalues = signed_eigen(moments.gram(), space.signs).values
+    self._set_fit(choice, space, eigenvalues, run.counter)
+    return self
+
+
+def _pass(
+    self: IKFD | IKQD,
+    data: Dataset,
+    run: Comparisons,
+    family: GaussianFamily,
+    classes: NDArray[Any],
+    choice: LandmarkChoice,
+    before: Stream | None,
+) -> tuple[list[LandmarkSpace], Stream]:
+    """Compare all objects with the landmarks; return the spaces to choose from, and what is known.
+
+    There is a space for each power of a dissimilarity.
+    """
+    m = len(choice.landmarks.indices)
     sample = CalibrationSample.empty()
     if self.calibrate or _chooses(self):
         sample = CalibrationSample.of(
-            self.n_samples_seen_, landmarks.indices, all_up_to=SAMPLE_SIZE, wanted=SAMPLE_SIZE
+            self.n_samples_seen_,
+            choice.landmarks.indices,
+            all_up_to=SAMPLE_SIZE,
+            wanted=SAMPLE_SIZE,
         )
+    powers = _powers(self, choice, family) if before is None else before.powers
     spaces = [choice.space.with_power(power) for power in powers]
     if before is None:
         origins = [space.origin() for space in spaces]
@@ -264,57 +321,41 @@ def _add(
     seen = self.n_samples_seen_ - data.survey().n_objects
     term = partial(moments_of, choice.columns, spaces, origins, classes, family, sample, seen)
     passed = data.reduce(term, add, block_rows(run.measure, m), m, run.counter)
-    if before is not None:
-        passed = before.within(sample) + passed
-    values, places = passed.values, landmark_places(choice.space, passed.values)
-    some = values, passed.codes, passed.weights, places
-    best, unchosen = 0, family
-    if _chooses(self):
-        choices = [
-            family.chosen(space, left_out_objects(space, moments, *some))
-            for space, moments in zip(spaces, passed.moments, strict=True)
-        ]
-        best = least_loss(choices)
-        family, _ = choices[best]
-    space, moments = spaces[best], passed.moments[best]
-    self.stream_, self.class_count_ = passed, moments.weights
-    head, temperature, reference = self._head(family, space, moments), 1.0, None
-    if self.calibrate:
-        if groups is None:
-            objects = left_out_objects(space, moments, *some)
-            scores, rows = family.left_out_scores(objects), objects.rows
-            own = places[rows][:, None] == np.arange(m)
-            shares = None
-        else:
-            here = replace(choice, space=space)
-            scores, held = cross_fit(
-                unchosen, here, values, passed.codes, passed.weights, passed.indices, groups
-            )
-            rows = np.searchsorted(passed.indices, held)
-            own = own_landmarks(groups, held, landmarks.indices)
-            shares = shares_of_groups(groups[held], passed.weights_at(rows))
-        if len(rows):
-            codes, weights = passed.codes[rows], scaled(passed.weights_at(rows), shares)
-            temperature = fit_temperature(scores, codes, family.log_proba, weights)
-            log_proba = family.log_proba(temperature * scores)
-            reference = reference_of(log_proba, values[rows], codes, weights, choice, own)
-    self.target_ = _target_of(family)
-    self.model_ = Model(
-        run.measure,
-        self.symmetrize,
-        classes,
-        (replace(head, temperature=temperature),),
-        Cascade.of_one(),
-        mean_values(space.landmark_values, run.measure.kind),
-        landmarks,
-        reference=reference,
-        comparisons=float(m),
-        n_objects=self.model_.n_objects if before is not None else self.n_samples_seen_,
-        feature_names=getattr(self, "feature_names_in_", None),
-    )
-    eigenvalues = signed_eigen(moments.gram(), space.signs).values
-    self._set_fit(choice, space, eigenvalues, run.counter)
-    return self
+    return spaces, passed if before is None else before.within(sample) + passed
+
+
+def _calibration(
+    family: GaussianFamily,
+    chosen: GaussianFamily,
+    choice: LandmarkChoice,
+    moments: ClassMoments,
+    passed: Stream,
+    places: Indices,
+    groups: Indices | None,
+) -> tuple[float, Reference | None]:
+    """Return the temperature and the reference that follow from held-out scores of the sample.
+
+    Single objects are left out in closed form. Groups are held out in ten folds, in each of which
+    `family` chooses its covariance again.
+    """
+    landmarks = choice.landmarks.indices
+    if groups is None:
+        objects = passed.left_out(choice.space, moments, places)
+        scores, rows, shares = chosen.left_out_scores(objects), objects.rows, None
+        own = places[rows][:, None] == np.arange(len(landmarks))
+    else:
+        scores, held = cross_fit(
+            family, choice, passed.values, passed.codes, passed.weights, passed.indices, groups
+        )
+        rows = np.searchsorted(passed.indices, held)
+        own = own_landmarks(groups, held, landmarks)
+        shares = shares_of_groups(groups[held], passed.weights_at(rows))
+    if len(rows) == 0:
+        return 1.0, None
+    codes, weights = passed.codes[rows], scaled(passed.weights_at(rows), shares)
+    temperature = fit_temperature(scores, codes, chosen.log_proba, weights)
+    log_proba = chosen.log_proba(temperature * scores)
+    return temperature, reference_of(log_proba, passed.values[rows], codes, weights, choice, own)
 
 
 def _target_of(family: GaussianFamily) -> Any:

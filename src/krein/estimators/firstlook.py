@@ -12,7 +12,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import log_softmax
 
-from ..core.calibration import Family, Priors, fit_temperature
+from ..compare.progress import progress
+from ..core.calibration import Family, fit_temperature
 from ..core.cascade import among_most_probable, fit_pool
 from ..core.gaussian import GaussianFamily, left_out_objects
 from ..core.moments import ClassMoments
@@ -21,11 +22,19 @@ from ..core.pcvm.rows import BasisFunction
 from ..core.pcvm.training import POWERS as PCVM_POWERS
 from ..core.pcvm.training import PCVMFamily, both_scores, fit_landmarks
 from ..core.shapes import Array, Codes
-from ..core.space import POWERS
+from ..core.space import POWERS, LandmarkSpace
 from ..model.heads import Head, LinearHead, LinkName
+from .choosing import LandmarkChoice
 from .discriminants import head_of
-from .fitting import LandmarkChoice
-from .heldout import HeldOut, Values, refitted_scores, totals_of, with_copies
+from .heldout import (
+    HeldOut,
+    TakenLook,
+    TrainingSet,
+    calibrated,
+    refitted_scores,
+    totals_of,
+    with_copies,
+)
 
 CLASS_OBJECTS = 10
 """IKQD is left out of the pool if most objects are in smaller classes: a covariance of few objects
@@ -48,13 +57,8 @@ POOLED_TOLERANCE = 3e-4
 """Tolerance per row of PCVM in the pool: a smaller one hardly changes the pool. (On parts of words,
 Swiss-Prot, MNIST and digits, the losses of new objects agree to 0.0002 with those for 1e-4.)"""
 
-CALIBRATION_SCORES = 2_000_000
-"""A temperature is fitted to at most about this many scores, n·C."""
-
 BASIS_FUNCTIONS = dict(zip(POWERS, PCVM_POWERS, strict=True))
 """PCVM's basis function for each power of a dissimilarity."""
-
-# -- heads -----------------------------------------------------------------------------------------
 
 
 def worthwhile_heads(sizes: Array, n_landmarks: int) -> dict[str, str]:
@@ -66,31 +70,29 @@ def worthwhile_heads(sizes: Array, n_landmarks: int) -> dict[str, str]:
         found["ikqd"] = f"{few}, which cannot have a covariance of their own"
     elif C * float(m) ** 3 > CLASS_WORK:
         found["ikqd"] = f"{C:,} covariances of {m} landmarks would cost more than they are worth"
-    if N * m * C > (REFIT_WORK if is_crowded(2 * N, m, C) else PCVM_WORK):
+    if N * m * C > (REFIT_WORK if m * C > 2 * CROWDED * N else PCVM_WORK):
         found["pcvm"] = (
             f"{m * C:,} weights for {N:,.0f} objects would cost more than they are worth"
         )
     return found
 
 
-def must_refit(n_objects: float, n_landmarks: int, n_classes: int) -> bool:
-    """Whether PCVM is crowded, and small enough to be refitted."""
-    work = n_objects * n_landmarks * n_classes
-    return is_crowded(n_objects, n_landmarks, n_classes) and work <= REFIT_WORK
-
-
-def is_crowded(n_objects: float, n_landmarks: int, n_classes: int) -> bool:
-    """Whether PCVM has too many weights for approximate leave-one-out scores."""
-    return n_landmarks * n_classes > CROWDED * n_objects
+def take_first_look(
+    known: TrainingSet, drawn: HeldOut, alone: HeldOut, left_out: Collection[str]
+) -> TakenLook:
+    """Fit the heads to values of the measure; `drawn` objects that have no scores take part."""
+    with progress(None, "fitting models", known.run.verbose, unit=""):
+        heads, terms = fit_heads(known, drawn, left_out)
+    lonely = [
+        without_own_class(head.to_log_proba(head.scores(alone.values)), alone.codes)
+        for head in heads.values()
+    ]
+    return TakenLook("first look", heads, terms, lonely, float(len(known.landmarks.indices)))
 
 
 def fit_heads(
-    choice: LandmarkChoice,
-    kept: Values,
-    sample: HeldOut,
-    priors: Priors,
-    left_out: Collection[str],
-) -> tuple[list[Head], list[Array]]:
+    known: TrainingSet, sample: HeldOut, left_out: Collection[str]
+) -> tuple[dict[str, Head], list[Array]]:
     """Fit IKFD, IKQD and PCVM to the same values; also return their held-out log-probabilities.
 
     Those are of the objects that can be `scored`; the others only take part in fits. No pair is
@@ -98,47 +100,59 @@ def fit_heads(
     of PCVM are approximate leave-one-out scores, without the copies that have the same label. If
     landmarks or groups are held out, models are refitted without each fold instead.
     """
-    C, space, landmarks = kept.n_classes, choice.space, choice.landmarks
-    heads: list[Head] = []
+    C, space = known.n_classes, known.choice.space
+    heads: dict[str, Head] = {}
     scores: list[Array] = []
-    for by_class in (False,) if "ikqd" in left_out else (False, True):
-        family = GaussianFamily(C, shrinkage="oas", priors=priors, by_class=by_class)
-        heads.append(head_of(space, family.discriminant(kept.moments)))
-        if sample.refits:
-            scores.append(sample.refitted(family, choice))
-        else:
-            scores.append(downdated_scores(family, choice, kept.moments, sample))
+    for name, by_class in (("ikfd", False), ("ikqd", True)):
+        if name not in left_out:
+            family = GaussianFamily(C, shrinkage="oas", priors=known.priors, by_class=by_class)
+            heads[name] = head_of(space, family.discriminant(known.moments))
+            scores.append(gaussian_scores(family, known, sample))
     if "pcvm" not in left_out:
-        function: BasisFunction = BASIS_FUNCTIONS[best_power(choice, sample, C)]
-        if space.kind == "similarity":
-            function = "similarity"
-        pcvm = PCVMFamily(C, function=function, tol=POOLED_TOLERANCE)
-        model, features = fit_landmarks(
-            space, landmarks.indices, kept.rows, landmarks.codes, pcvm, keep=True
-        )
-        link: LinkName = "probit" if C == 2 else "softmax"
-        heads.append(
-            LinearHead(model.function, model.places, model.dual_coef, model.intercept, link)
-        )
-        settled = replace(pcvm, function=model.function, scales=model.scales)
-        if sample.refits:
-            scores.append(sample.refitted(settled, choice))
-        elif must_refit(float(kept.moments.weights.sum()), len(landmarks.indices), C):
-            scores.append(cross_fitted(settled, choice, kept, sample))
-        else:
-            problems = pcvm.problems(landmarks.codes)
-            removed = with_copies(kept)[sample.indices]
-            Z = left_out_scores(
-                features, problems, model.fits, sample.indices, removed=removed, coupled=False
-            )
-            scores.append(both_scores(Z))
+        heads["pcvm"], pcvm_scores = pooled_pcvm(known, sample)
+        scores.append(pcvm_scores)
     scored = sample.scored
     sample, scores = sample.at(scored), [each[scored] for each in scores]
-    heads = [calibrated(head, each, sample) for head, each in zip(heads, scores, strict=True)]
-    assert isinstance(heads[0], LinearHead)
-    heads[0], scores[0] = with_class_sizes(heads[0], scores[0], sample, kept)
-    log_proba = [head.to_log_proba(each) for head, each in zip(heads, scores, strict=True)]
+    for name, each in zip(heads, scores, strict=True):
+        heads[name] = calibrated(heads[name], each, sample)
+    first = heads["ikfd"]
+    assert isinstance(first, LinearHead)
+    heads["ikfd"], scores[0] = with_class_sizes(first, scores[0], sample, known.moments.weights)
+    log_proba = [head.to_log_proba(each) for head, each in zip(heads.values(), scores, strict=True)]
     return heads, log_proba
+
+
+def gaussian_scores(family: GaussianFamily, known: TrainingSet, sample: HeldOut) -> Array:
+    """Return the held-out scores of IKFD or IKQD."""
+    if sample.refits:
+        return sample.refitted(family, known.choice)
+    return downdated_scores(family, known.choice.space, known.moments, sample)
+
+
+def pooled_pcvm(known: TrainingSet, sample: HeldOut) -> tuple[LinearHead, Array]:
+    """Return the head of PCVM, and its held-out scores."""
+    choice, landmarks, C = known.choice, known.landmarks, known.n_classes
+    function: BasisFunction = BASIS_FUNCTIONS[best_power(choice, sample, C)]
+    if choice.space.kind == "similarity":
+        function = "similarity"
+    pcvm = PCVMFamily(C, function=function, tol=POOLED_TOLERANCE)
+    model, features = fit_landmarks(
+        choice.space, landmarks.indices, known.rows, landmarks.codes, pcvm, keep=True
+    )
+    link: LinkName = "probit" if C == 2 else "softmax"
+    head = LinearHead(model.function, model.places, model.dual_coef, model.intercept, link)
+    settled = replace(pcvm, function=model.function, scales=model.scales)
+    if sample.refits:
+        return head, sample.refitted(settled, choice)
+    N, n_weights = float(known.moments.weights.sum()), len(landmarks.indices) * C
+    if n_weights > CROWDED * N and N * n_weights <= REFIT_WORK:
+        return head, cross_fitted(settled, known, sample)
+    problems = pcvm.problems(landmarks.codes)
+    removed = with_copies(known)[sample.indices]
+    Z = left_out_scores(
+        features, problems, model.fits, sample.indices, removed=removed, coupled=False
+    )
+    return head, both_scores(Z)
 
 
 def without_own_class(log_proba: Array, codes: Codes) -> Array:
@@ -155,39 +169,28 @@ def without_own_class(log_proba: Array, codes: Codes) -> Array:
     return scaled_to_one
 
 
-def cross_fitted(family: Family, choice: LandmarkChoice, kept: Values, sample: HeldOut) -> Array:
+def cross_fitted(family: Family, known: TrainingSet, sample: HeldOut) -> Array:
     """Return the scores of held-out objects, from models of all objects but those of one fold."""
-    raw = kept.rows
+    raw = known.rows
     N, m = raw.shape
     every = np.full(N, -1, dtype=np.intp)
     every[sample.indices] = sample.folds
     values, own = raw.features(np.arange(N)), np.zeros((N, m), dtype=bool)
-    found = refitted_scores(family, choice, values, raw.y, raw.weight, every, own)
+    found = refitted_scores(family, known.choice, values, raw.y, raw.weight, every, own)
     return found[sample.indices]
 
 
-def calibrated(head: Head, scores: Array, sample: HeldOut) -> Head:
-    """Return the head with the temperature that fits held-out scores (n, C) best."""
-    n, C = scores.shape
-    some = slice(None, None, max(1, n * C // CALIBRATION_SCORES))
-    weights = None if sample.score_weights is None else sample.score_weights[some]
-    if n == 0:
-        return head
-    temperature = fit_temperature(scores[some], sample.codes[some], head.to_log_proba, weights)
-    return replace(head, temperature=temperature)  # type: ignore[type-var]
-
-
 def with_class_sizes(
-    head: LinearHead, scores: Array, sample: HeldOut, kept: Values
+    head: LinearHead, scores: Array, sample: HeldOut, sizes: Array
 ) -> tuple[LinearHead, Array]:
-    """Return IKFD with class sizes as strong as fits held-out objects best, and their scores.
+    """Return IKFD with class `sizes` as strong as fits held-out objects best, and their scores.
 
     p ∝ exp(a β z_c) n_c^g with the calibrated scores β z, by the same convex problem as the pool. A
     temperature β far below 1, as in many dimensions, would otherwise take the sizes with it, and
     classes of one object, whose means are exact by construction, would win. A held-out object does
     not count for its own class.
     """
-    n, sizes = len(sample.codes), kept.moments.weights
+    n = len(sample.codes)
     if n == 0:
         return head, scores
     rest = np.tile(sizes, (n, 1))
@@ -243,10 +246,10 @@ def best_power(choice: LandmarkChoice, sample: HeldOut, n_classes: int) -> float
 
 
 def downdated_scores(
-    family: GaussianFamily, choice: LandmarkChoice, moments: ClassMoments, sample: HeldOut
+    family: GaussianFamily, space: LandmarkSpace, moments: ClassMoments, sample: HeldOut
 ) -> Array:
     """Return the scores of each fold from the moments without that fold."""
-    space, folds = choice.space, sample.folds
+    folds = sample.folds
     scores = np.zeros((len(sample.codes), family.n_classes))
     for fold in range(-1, folds.max() + 1):
         held = folds == fold

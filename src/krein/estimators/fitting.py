@@ -1,4 +1,4 @@
-"""Code that estimators share: parameters, validation, opening data, landmarks, passes.
+"""What estimators share: parameters, fitted attributes, opening data, answers about new objects.
 
 An estimator is a thin façade. Its `fit` opens a data set, chooses landmarks, makes one pass or
 several, and builds a model; everything that concerns new objects is a method of the model.
@@ -10,59 +10,38 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
-from numbers import Number
-from typing import Annotated, Any, Literal, Self
+from dataclasses import fields, replace
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
-from sklearn.utils import Tags, assert_all_finite, check_array
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_non_negative, column_or_1d, validate_data
+from sklearn.utils import Tags
+from sklearn.utils.validation import column_or_1d
 
-from ..compare.pairs import Counter, Pairs, try_symmetry
+from ..compare.pairs import Counter
 from ..compare.workers import limit_blas_threads
 from ..core.calibration import Family, Priors
 from ..core.moments import ClassMoments
-from ..core.shapes import COUNT, Array, Codes, Indices, Mask, Within
-from ..core.space import LandmarkSpace, Signature, unit_of
-from ..data.dataset import (
-    Chunk,
-    Costed,
-    Dataset,
-    FeatureBlock,
-    LandmarkColumns,
-    Survey,
-    check_groups,
-    codes_of,
-    first_equal,
-    is_dask,
-    joined_groups,
-    refuse_missing,
-)
+from ..core.shapes import COUNT, Array, Indices, Mask, Within
+from ..core.space import LandmarkSpace, Signature
+from ..data.dataset import Chunk, Costed, Dataset, FeatureBlock, LandmarkColumns, Survey, is_dask
+from ..data.labelling import check_groups, codes_of, first_equal, joined_groups, refuse_missing
 from ..data.opening import as_source, in_memory, is_empty, open_data
-from ..landmarks import Rule, Selection, select_landmarks
-from ..landmarks.base import All, Given, check_landmarks
-from ..measures import Measure, get_measure, take
+from ..landmarks import Rule
+from ..measures import Measure, get_measure
 from ..measures.objects import (
-    RefusedObject,
-    as_stack,
-    excerpt,
     refuse_masked,
     refuse_unordered,
     unframed,
 )
-from ..measures.precomputed import refuse_wrong
 from ..model.file import save
-from ..model.model import Comparisons, LandmarkMap, Landmarks, Model
+from ..model.model import Comparisons, LandmarkMap, Model
 from ..model.schema import OPTIONAL
-from ..wording import list_of_measures, parameter
-
-MOST_OBJECTS = 1e15
-"""In a larger sum of weights, single objects would be lost in rounding."""
+from .choosing import LandmarkChoice, choose_landmarks
+from .validation import check_survey, check_weights, checked_values, checked_vectors
 
 
 @contextmanager
@@ -214,75 +193,9 @@ class LandmarkEstimator(BaseEstimator):
         refuse_masked(X)
         if not in_memory(X, measure) or measure.accepts == "objects":
             return X
-        if measure.accepts == "values":
-            if isinstance(X, str | os.PathLike | np.memmap):
-                return X  # read by block, and checked there
-            strings = isinstance(X, list | tuple | np.ndarray) and getattr(X, "ndim", 1) == 1
-            if strings and len(X) and isinstance(X[0], str):
-                raise TypeError(
-                    f"{parameter('measure', repr(measure.name))} takes a matrix of values between "
-                    f"objects, not strings such as {excerpt(str(X[0]), 20)}; to compare strings, "
-                    f"use {parameter('measure', repr('levenshtein'))} or another of "
-                    f"{list_of_measures()}"
-                )
-            if hasattr(X, "tocsr"):
-                if not self.takes_graphs:
-                    raise TypeError(
-                        f"the missing entries of a sparse matrix have no value, and "
-                        f"{type(self).__name__} needs all of them: make it dense, or use "
-                        "KreinClassifier"
-                    )
-                return X  # checked by the measure
-            if not reset:
-                self._check_columns(X)
-                # n × N or n × m; scikit-learn's error would not say which entry is wrong
-                X = check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
-                refuse_wrong(X, measure.kind)
-                return X
-            # entries are checked when they are read, with an error that names them
-            return validate_data(self, X, reset=True, dtype=None, ensure_all_finite=False)
-        types = getattr(X, "dtypes", None)  # of a frame
-        kinds = [getattr(X, "dtype", None)] if types is None else list(types)
-        if not all(getattr(kind, "kind", "O") in "fiub" for kind in kinds):
-            try:
-                as_stack(unframed(X), "vector")  # scikit-learn reads missing times as numbers
-            except RefusedObject:
-                raise
-            except (TypeError, ValueError):
-                pass  # scikit-learn's error says more
-        try:
-            return validate_data(self, X, reset=reset, dtype=np.float64)
-        except ValueError as error:
-            if np.iscomplexobj(X):
-                raise
-            try:
-                np.asarray(X, dtype=np.float64)
-            except (TypeError, ValueError):
-                pass
-            else:  # they are numbers, so another measure would not help
-                raise error from None
-            raise ValueError(
-                f"{error}: the measure {self.measure!r} compares vectors of numbers; choose one "
-                f"for these objects, e.g. {parameter('measure', repr('levenshtein'))} "
-                f"({list_of_measures()} lists them)"
-            ) from error
-
-    def _check_columns(self, X: Any) -> None:
-        """Refuse a frame of precomputed values whose columns are other objects than in fit."""
-        names, given = getattr(self, "feature_names_in_", None), getattr(X, "columns", None)
-        if names is None or given is None:
-            return
-        if len(given) == len(self.landmarks_) < len(names):
-            names = names[self.landmarks_]
-        if len(given) != len(names):
-            return  # the measure says what is wrong
-        other = np.flatnonzero(np.asarray(given, dtype=object) != names)
-        if len(other):
-            k = int(other[0])
-            raise ValueError(
-                f"column {k} of X is {given[k]!r}, but {names[k]!r} in fit: pass the columns in "
-                "the order of the training objects, as X[clf.feature_names_in_]"
-            )
+        if measure.accepts == "vectors":
+            return checked_vectors(self, X, reset=reset)
+        return checked_values(self, X, measure, reset=reset, graphs=self.takes_graphs)
 
     def _set_fit(
         self, choice: LandmarkChoice, space: LandmarkSpace, eigenvalues: Array, counter: Counter
@@ -591,33 +504,7 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
 
     def _survey(self, data: Dataset, classes: Any = None) -> Survey:
         """Survey the labels, and refuse them if no classes can be learned."""
-        name, found = type(self).__name__, data.survey()
-        if found.n_objects == 0:
-            raise ValueError(f"there are no objects for {name} to learn from")
-        if found.classes.dtype.kind not in "biuUS":  # whole numbers and strings are classes
-            assert_all_finite(found.classes, input_name="y")
-            check_classification_targets(found.classes)
-        known = found if classes is None else found.among(np.unique(classes))
-        if len(known.classes) < 2:
-            raise ValueError(
-                f"{name} needs at least two classes; y contains one class: "
-                f"{known.classes.tolist()[0]!r}"
-            )
-        total = float(found.weights.sum())
-        scaled = "weights count objects, so scale them to sum to about that number"
-        if not total <= MOST_OBJECTS:
-            raise ValueError(
-                f"sample_weight sums to {total:.3g} for {found.n_objects} objects: {scaled}"
-            )
-        if classes is None:
-            present = int(np.count_nonzero(found.weights > 0))
-            if present < 2:
-                raise ValueError(f"{name} needs at least two classes with sample_weight above 0")
-            if total - present < 1 and found.weighted > present:
-                raise ValueError(
-                    f"sample_weight sums to {total:.3g} for {found.n_objects} objects: {scaled}"
-                )
-        return known
+        return check_survey(type(self).__name__, data.survey(), classes)
 
     def _groups(self, data: Dataset, groups: Any) -> Indices | None:
         """Return the groups that are held out together to calibrate; None if nothing is related.
@@ -677,212 +564,6 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         if not ((given > 0) & np.isfinite(given)).all():
             raise ValueError(f"class_weight must be positive numbers; got {self.class_weight!r}")
         return Priors(costs=given)
-
-
-def check_weights(weights: Any, n: int | None) -> Array:
-    """Return the weights (n,) of objects, or raise an error; one number stands for all of them.
-
-    `n` is None if the objects have not been counted yet.
-    """
-    if isinstance(weights, Number) and n is not None:
-        weights = np.full(n, weights, dtype=np.float64)
-    found: Array = check_array(
-        weights, ensure_2d=False, dtype=np.float64, order="C", input_name="sample_weight"
-    )
-    if found.ndim != 1 or (n is not None and len(found) != n):
-        wanted = "one number per object" if n is None else f"the shape ({n},)"
-        raise ValueError(f"sample_weight has the shape {found.shape}; it must have {wanted}")
-    if not found.any():
-        raise ValueError("Sample weights must contain at least one non-zero number.")
-    check_non_negative(found, "`sample_weight`")
-    return found
-
-
-def check_multiclass(multiclass: str) -> None:
-    """Refuse an unknown way to treat several classes."""
-    if multiclass not in ("joint", "ovr"):
-        raise ValueError(f"multiclass must be 'joint' or 'ovr'; got {multiclass!r}")
-
-
-# -- landmarks -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class LandmarkChoice:
-    """Landmarks of a data set, their space, and the columns that objects are compared with."""
-
-    landmarks: Landmarks
-    space: LandmarkSpace
-    columns: LandmarkColumns
-    selection: Selection
-
-    def restricted(self, kept: Indices) -> LandmarkChoice:
-        """Return the choice with only the landmarks at these positions."""
-        return replace(
-            self,
-            landmarks=replace(
-                self.landmarks,
-                indices=self.landmarks.indices[kept],
-                codes=self.landmarks.codes[kept],
-                objects=take(self.landmarks.objects, kept),
-            ),
-            space=self.space.restricted(kept),
-            selection=replace(self.selection, indices=self.selection.indices[kept]),
-        )
-
-    def at(self, rows: Indices) -> LandmarkChoice:
-        """Return the choice with the landmarks at other rows, e.g. among a subset of objects."""
-        return replace(self, landmarks=replace(self.landmarks, indices=rows))
-
-
-Centre = Literal["landmarks", "training"]
-"""What dissimilarities are centred on. If every object is a landmark, both are the same."""
-
-
-def choose_landmarks(
-    data: Dataset,
-    rule: Rule,
-    run: Comparisons,
-    rng: np.random.Generator,
-    *,
-    classes: Any = None,
-    family: Family | None = None,
-    rank: int | None = None,
-    among: Mask | None = None,
-    centre: Centre = "landmarks",
-) -> LandmarkChoice:
-    """Choose landmarks of a data set by `rule`, from a sample, and span their space.
-
-    `classes` are the sorted labels, or None if there are none. `family` is fitted by rules that
-    depend on errors. The columns keep the values that the rule has compared, so that no pair is
-    compared again.
-    """
-    if centre not in ("landmarks", "training"):
-        raise ValueError(f"centre must be 'landmarks' or 'training'; got {centre!r}")
-    N = data.survey().n_objects
-    measure = run.measure
-    if isinstance(rule, Given):
-        return _given_landmarks(data, rule, run, classes, N, rank, centre)
-    most = data.n_sampled
-    if isinstance(rule, All) and most < N:
-        raise ValueError(
-            f"{parameter('landmarks', repr('all'))} compares all pairs of {N:,} objects; choose a "
-            f"rule, e.g. 'meb', or use at most {most:,} objects"
-        )
-    rows = data.sample(int(rng.integers(2**62)) if most < N else 0, among)
-    sampled, labels = data.take(rows, measure)
-    pairs = data.run_pairs(_checked_pairs(data, sampled, None, run))
-    codes = None if classes is None else codes_of(labels, classes)
-    found = select_landmarks(rule, pairs, codes, rng, family)
-    indices = rows[found.indices]
-    if found.values is None:
-        between = pairs.block(found.indices, found.indices)
-        known_rows, known = indices, between
-    else:
-        between, known_rows, known = found.values[found.indices], rows, found.values
-    objects = take(sampled, found.indices)
-    return _choice(
-        run,
-        data,
-        objects,
-        measure.keep(objects, indices, N),
-        replace(found, indices=indices, values=None),
-        np.zeros(len(indices), dtype=np.intp) if codes is None else codes[found.indices],
-        between,
-        (known_rows, known),
-        labelled=classes is not None,
-        rank=rank,
-        row_means=centre == "landmarks" or len(indices) == N,
-    )
-
-
-def _given_landmarks(
-    data: Dataset,
-    rule: Given,
-    run: Comparisons,
-    classes: Any,
-    N: int,
-    rank: int | None,
-    centre: Centre,
-) -> LandmarkChoice:
-    """Return the landmarks that the user gave, in the same order."""
-    measure = run.measure
-    indices = check_landmarks(rule.indices, N)
-    order = np.argsort(indices)
-    back = np.argsort(order)
-    ascending, labels = data.take(indices[order], measure)
-    objects = take(ascending, back)
-    kept = measure.keep(objects, indices, N)
-    pairs = data.run_pairs(
-        _checked_pairs(data, objects, measure.with_each_other(objects, kept), run)
-    )
-    places = np.arange(len(indices))
-    between = pairs.block(places, places)
-    codes = np.zeros(len(indices), dtype=np.intp)
-    if classes is not None:
-        codes = codes_of(labels[back], classes)
-    return _choice(
-        run,
-        data,
-        objects,
-        kept,
-        Selection(indices),
-        codes,
-        between,
-        (indices, between),
-        labelled=classes is not None,
-        rank=rank,
-        row_means=centre == "landmarks" or len(indices) == N,
-    )
-
-
-def _choice(
-    run: Comparisons,
-    data: Dataset,
-    objects: Any,
-    kept: Any,
-    selection: Selection,
-    codes: Codes,
-    between: Array,
-    known: tuple[Indices, Array],
-    *,
-    labelled: bool,
-    rank: int | None,
-    row_means: bool,
-) -> LandmarkChoice:
-    """Return the choice of landmarks with these values between them."""
-    _refuse_underflow(run.measure, objects, between)
-    unit = unit_of(between) if labelled else 1.0  # coordinates keep the user's unit
-    kind = run.measure.kind
-    space = LandmarkSpace.of(between, kind, rank=rank, unit=unit, row_means=row_means)
-    columns = replace(run, n_jobs=data.n_jobs).columns(kept, selection.indices, *known)
-    landmarks = Landmarks(selection.indices, codes, None, kept)
-    return LandmarkChoice(landmarks, space, columns, selection)
-
-
-def _refuse_underflow(measure: Measure, landmarks: Any, between: Array) -> None:
-    """Refuse landmarks that differ although all values between them are 0."""
-    if measure.accepts != "vectors" or between.any():
-        return
-    X = np.asarray(landmarks)
-    if (X[:1] != X).any():
-        raise ValueError(
-            f"all values of the measure {measure.name!r} between the landmarks are 0, though the "
-            f"landmarks differ: entries of up to {np.abs(X).max():.3g} may be too small for it. "
-            "Multiply the objects by a constant, e.g. divide X by its standard deviation"
-        )
-
-
-def _checked_pairs(data: Dataset, objects: Any, others: Any, run: Comparisons) -> Pairs:
-    """Return the pairs of a sample; check the measure on it unless all objects were checked."""
-    spent = data.check_comparisons
-    if spent is None:
-        objects, spent = try_symmetry(run.measure, objects, run.symmetrize, run.cache)
-    run.counter.add(spent)
-    return run.pairs(objects, others)
-
-
-# -- passes over the data --------------------------------------------------------------------------
 
 
 def values_of(

@@ -2,22 +2,31 @@
 
 Held-out objects are treated as new ones: their scores come from models without them, without their
 copies and without the rest of their group. Groups are dealt to at most ten folds, each of which is
-held out once. If left-out scores have a closed form, as for Gaussian classes, or a first-order
-approximation, a sample of a few thousand objects is enough. PCVM uses ten-fold cross-fitting for
-smaller data sets.
+held out once.
+
+`KreinClassifier` draws `HeldOut` objects from its `TrainingSet`, and takes each look at them. IKFD,
+IKQD and PCVM are calibrated on a `CalibrationSample`. If left-out scores have a closed form, as for
+Gaussian classes, or a first-order approximation, a few thousand objects are enough. PCVM uses
+ten-fold cross-fitting for smaller data sets.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtr
 
-from ..core.calibration import HELD_OUT_OBJECTS, N_FOLDS, SAMPLE_SIZE, Family
+from ..core.calibration import (
+    HELD_OUT_OBJECTS,
+    N_FOLDS,
+    SAMPLE_SIZE,
+    Family,
+    Priors,
+    fit_temperature,
+)
 from ..core.conformal import Reference, novelty_scores
 from ..core.evidence import apart_from, nearest_landmarks
 from ..core.gaussian import GaussianFamily
@@ -25,19 +34,29 @@ from ..core.moments import ROUNDING, ClassMoments, weights_of
 from ..core.pcvm.rows import Rows
 from ..core.ranks import Relatives
 from ..core.shapes import Array, Codes, Indices, Mask
-from ..data.dataset import uniform_keys
-from .fitting import LandmarkChoice
+from ..data.dataset import Dataset, uniform_keys
+from ..model.heads import Head
+from ..model.model import Comparisons, Landmarks
+from .choosing import LandmarkChoice
+from .folds import dealt_folds
+
+CALIBRATION_SCORES = 2_000_000
+"""A temperature is fitted to at most about this many scores, n·C."""
 
 _SEED = 0
 
 
 @dataclass(frozen=True)
-class Values:
-    """Values of all objects to the landmarks, their moments per class, and their groups."""
+class TrainingSet:
+    """All training objects, compared with the landmarks: what every look is learned from."""
 
-    rows: Rows  # the values, with classes and weights
+    data: Dataset  # the objects themselves
+    run: Comparisons
+    choice: LandmarkChoice
+    priors: Priors  # with the costs of errors
+    rows: Rows  # the values to the landmarks, with classes and weights
     moments: ClassMoments
-    class_weights: Array | None  # (C,): costs of errors, as weights of objects
+    numbers: Array  # (N,): how many objects each one counts for, without the costs of errors
     groups: Indices  # (N,): the first object of each object's group; copies are in one group
     copies: Indices  # (N,): the first object with the same contents
     keys: Indices  # (N,): numbers that depend on the contents, as a random order
@@ -52,11 +71,10 @@ class Values:
         """Whether groups contain objects that are not copies."""
         return bool((self.groups != self.copies).any())
 
-    def numbers(self, rows: Indices | slice = slice(None)) -> Array:
-        """Return how many objects each one counts for, without the costs of errors."""
-        raw = self.rows
-        w = weights_of(raw.weight, raw.shape[0])[rows]
-        return w if self.class_weights is None else w / self.class_weights[raw.y[rows]]
+    @property
+    def landmarks(self) -> Landmarks:
+        """The landmarks that all objects were compared with."""
+        return self.choice.landmarks
 
 
 @dataclass(frozen=True)
@@ -75,7 +93,7 @@ class HeldOut:
     refits: bool  # whether models are refitted without each fold; else, scores have a closed form
 
     @classmethod
-    def drawn(cls, kept: Values, landmarks: Indices) -> tuple[HeldOut, HeldOut]:
+    def drawn(cls, known: TrainingSet) -> tuple[HeldOut, HeldOut]:
         """Draw the held-out objects; also return those drawn that are alone in their class.
 
         They are neither landmarks nor copies of one, because a landmark is compared with itself,
@@ -83,32 +101,32 @@ class HeldOut:
         are refitted without the objects and landmarks of each fold. Objects of weight 0 are
         excluded. Large data sets are sampled, in whole groups of copies.
         """
-        raw, groups = kept.rows, kept.groups
+        raw, groups, landmarks = known.rows, known.groups, known.landmarks.indices
         N = raw.shape[0]
         fair = np.ones(N, dtype=bool) if raw.weight is None else raw.weight > 0
         free = fair & ~np.isin(groups, groups[landmarks])
-        refits = kept.related or 2 * len(np.unique(groups[free])) < len(np.unique(groups[fair]))
-        if kept.related and fair.sum() > SAMPLE_SIZE:
-            sizes = np.bincount(raw.y[fair], minlength=kept.n_classes)
+        refits = known.related or 2 * len(np.unique(groups[free])) < len(np.unique(groups[fair]))
+        if known.related and fair.sum() > SAMPLE_SIZE:
+            sizes = np.bincount(raw.y[fair], minlength=known.n_classes)
             share = np.maximum(SAMPLE_SIZE / fair.sum(), N_FOLDS / np.maximum(sizes, 1))
-            fair &= uniform_keys(_SEED, kept.keys) < share[raw.y]
+            fair &= uniform_keys(_SEED, known.keys) < share[raw.y]
         elif not refits:
             n = len(np.unique(groups[free]))
             share = HELD_OUT_OBJECTS / n if n > HELD_OUT_OBJECTS else 1.0
-            fair = free & (uniform_keys(_SEED, kept.keys) < share)
+            fair = free & (uniform_keys(_SEED, known.keys) < share)
         indices = np.flatnonzero(fair)
         values, codes, of = raw.features(indices), raw.y[indices], groups[indices]
         weights = None if raw.weight is None else raw.weight[indices]
         n_folds = N_FOLDS
         if not refits:  # a fold holds out at most a tenth of all objects
             n_folds = int(np.clip(np.ceil(N_FOLDS * len(indices) / N), 2, N_FOLDS))
-        everyone = totals_of(raw.y, weights_of(raw.weight, N), kept.n_classes)
+        everyone = totals_of(raw.y, weights_of(raw.weight, N), known.n_classes)
         totals = None if refits else everyone
-        folds = dealt_folds(values, codes, weights, totals, of, n_folds, keys=kept.keys[indices])
-        own, numbers = own_landmarks(groups, indices, landmarks), kept.numbers(indices)
-        shares = in_proportion(shares_of_groups(of, numbers), numbers, folds >= 0, codes, kept)
+        folds = dealt_folds(values, codes, weights, totals, of, n_folds, keys=known.keys[indices])
+        own, numbers = own_landmarks(groups, indices, landmarks), known.numbers[indices]
+        shares = in_proportion(shares_of_groups(of, numbers), numbers, folds >= 0, codes, known)
         found = cls(indices, values, codes, weights, numbers, own, of, shares, folds, refits)
-        if kept.related and not (folds >= 0).any():
+        if known.related and not (folds >= 0).any():
             warnings.warn(
                 "every class is in a single group, so no group can be held out, and probabilities "
                 "may be too certain: use smaller groups",
@@ -117,30 +135,31 @@ class HeldOut:
             )
         if refits:
             return found, found.at(np.zeros(len(indices), dtype=bool))
-        pairs = of * kept.n_classes + codes
+        pairs = of * known.n_classes + codes
         _, place = np.unique(pairs, return_inverse=True)
         left = everyone[codes] - totals_of(place, weights_of(weights, len(codes)))[place]
         return found.at(found.scored), found.at(left <= ROUNDING * everyone[codes])
 
     def joined(self, other: HeldOut) -> HeldOut:
         """Return these objects and others."""
-        parts: dict[str, Any] = {}
-        for name in (field.name for field in fields(self)):
-            mine, its = getattr(self, name), getattr(other, name)
-            parts[name] = np.concatenate([mine, its]) if isinstance(mine, np.ndarray) else mine
-        return HeldOut(**parts)
+        joined: dict[str, Any] = {
+            name: np.concatenate([part, getattr(other, name)])
+            for name, part in vars(self).items()
+            if isinstance(part, np.ndarray)
+        }
+        return replace(self, **joined)
 
-    def relatives(self, kept: Values) -> Relatives:
+    def relatives(self, known: TrainingSet) -> Relatives:
         """Return the objects that are held out with each of these, and these themselves."""
-        order = np.argsort(kept.groups, kind="stable")
+        order = np.argsort(known.groups, kind="stable")
         ends = [
-            np.searchsorted(kept.groups, self.groups, side, order) for side in ("left", "right")
+            np.searchsorted(known.groups, self.groups, side, order) for side in ("left", "right")
         ]
         lengths = ends[1] - ends[0]
         rows = np.repeat(np.arange(len(lengths)), lengths)
         offset = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         members = order[ends[0][rows] + offset]
-        return Relatives(rows, kept.rows.y[members].astype(np.intp), kept.numbers(members))
+        return Relatives(rows, known.rows.y[members].astype(np.intp), known.numbers[members])
 
     @property
     def scored(self) -> Mask:
@@ -152,6 +171,12 @@ class HeldOut:
     def score_weights(self) -> Array | None:
         """The weights of held-out scores, of which each group has as many as one object."""
         return scaled(self.weights, self.shares)
+
+    @property
+    def counts(self) -> Array | None:
+        """How many objects each one counts for, without the costs of errors; None for 1 each."""
+        found = self.numbers if self.shares is None else self.numbers * self.shares
+        return found if (found != 1).any() else None
 
     @property
     def number(self) -> float:
@@ -168,33 +193,47 @@ class HeldOut:
 
     def at(self, rows: Mask) -> HeldOut:
         """Return some of the objects."""
-        return HeldOut(
-            self.indices[rows],
-            self.values[rows],
-            self.codes[rows],
-            None if self.weights is None else self.weights[rows],
-            self.numbers[rows],
-            self.own[rows],
-            self.groups[rows],
-            None if self.shares is None else self.shares[rows],
-            self.folds[rows],
-            self.refits,
-        )
+        parts: dict[str, Any] = {
+            name: part[rows] for name, part in vars(self).items() if isinstance(part, np.ndarray)
+        }
+        return replace(self, **parts)
+
+
+@dataclass(frozen=True)
+class TakenLook:
+    """A look at the held-out objects: its heads, what they add to the pool, and what it costs."""
+
+    name: str
+    heads: dict[str, Head]  # by name; the second look has evidence instead
+    terms: list[Array]  # each (n, C): of the objects with held-out scores
+    lonely: list[Array]  # each (n', C): of the objects that are alone in their class
+    cost: float  # comparisons per object
+
+
+def calibrated(head: Head, scores: Array, sample: HeldOut) -> Head:
+    """Return the head with the temperature that fits held-out scores (n, C) best."""
+    n, C = scores.shape
+    some = slice(None, None, max(1, n * C // CALIBRATION_SCORES))
+    weights = None if sample.score_weights is None else sample.score_weights[some]
+    if n == 0:
+        return head
+    temperature = fit_temperature(scores[some], sample.codes[some], head.to_log_proba, weights)
+    return replace(head, temperature=temperature)  # type: ignore[type-var]
 
 
 def in_proportion(
-    shares: Array | None, numbers: Array, scored: Mask, codes: Codes, kept: Values
+    shares: Array | None, numbers: Array, scored: Mask, codes: Codes, known: TrainingSet
 ) -> Array | None:
     """Return the shares (n,) that give those `scored` the classes in proportion to all objects.
 
     Landmarks are not held out, and a larger part of small classes are landmarks. Without this, new
     objects would be in small classes, which are recognised worst, more often than held-out ones.
     """
-    C, each = kept.n_classes, np.ones(len(codes)) if shares is None else shares
-    fair = np.flatnonzero(kept.numbers() > 0)
-    of_all = shares_of_groups(kept.groups[fair], kept.numbers(fair))
-    everyone = kept.numbers(fair) * weights_of(of_all, len(fair))
-    wanted = totals_of(kept.rows.y[fair], everyone, C)
+    C, each = known.n_classes, np.ones(len(codes)) if shares is None else shares
+    fair = np.flatnonzero(known.numbers > 0)
+    of_all = shares_of_groups(known.groups[fair], known.numbers[fair])
+    everyone = known.numbers[fair] * weights_of(of_all, len(fair))
+    wanted = totals_of(known.rows.y[fair], everyone, C)
     have = totals_of(codes[scored], (numbers * each)[scored], C)
     held = have > 0
     if not held.any():
@@ -207,10 +246,10 @@ def in_proportion(
     return found
 
 
-def with_copies(kept: Values) -> Array:
+def with_copies(known: TrainingSet) -> Array:
     """Return the weight (N,) of each object together with its copies of the same label."""
-    raw = kept.rows
-    pairs = kept.copies * kept.n_classes + raw.y
+    raw = known.rows
+    pairs = known.copies * known.n_classes + raw.y
     _, place = np.unique(pairs, return_inverse=True)
     return totals_of(place, weights_of(raw.weight, len(place)))[place]
 
@@ -319,94 +358,6 @@ def refitted_scores(
         scores[held] = found
     assert scores is not None
     return scores
-
-
-def dealt_folds(
-    values: Array,
-    codes: Codes,
-    weights: Array | None,
-    totals: Array | None = None,
-    groups: Indices | None = None,
-    n_folds: int = N_FOLDS,
-    *,
-    keys: Indices | None = None,
-) -> Codes:
-    """Assign the groups to the folds in turn, in the order of their values.
-
-    A fold holds at most one object of a class that has no more objects than there are folds. It
-    does not hold equal shares of larger classes: models without a fold would know how many objects
-    of each class are in it, which is informative if there are few objects. (On 150 words of eleven
-    languages, the held-out loss of look zero would be 1.75 instead of 1.84, with 1.84 for new
-    words.) But classes of which equally many objects were collected are dealt one after the other:
-    otherwise, the class of a held-out object would be the only one that lacks an object. (With 40
-    classes of five strings, confidence was .22 at an accuracy of .38.)
-
-    Objects are ordered by sums over their sorted values (n, m), so the result depends neither on
-    their order nor on that of the landmarks; `keys` (n,) decide between equal ones. By default,
-    each is a group of its own. Fold −1 is never held out. It contains what would otherwise leave no
-    object of a class in the training data; `totals` (C,) are the weights of the classes, if there
-    are objects outside the sample.
-    """
-    n = len(codes)
-    w = weights_of(weights, n)
-    groups = np.arange(n) if groups is None else groups
-    sizes = np.bincount(codes, w, int(codes.max(initial=0)) + 1) if totals is None else totals
-
-    def with_others(parts: Indices) -> Mask:
-        """Whether an object's class has objects outside its part (n,)."""
-        _, place = np.unique(
-            parts * len(sizes) + np.asarray(codes, dtype=np.intp), return_inverse=True
-        )
-        found: Mask = sizes[codes] - np.bincount(place, w)[place] > ROUNDING * sizes[codes]
-        return found
-
-    dealt = np.flatnonzero((w > 0) & with_others(groups))
-    ascending = np.sort(values[dealt], axis=1)  # so that sums do not depend on the column order
-    middle = ascending[:, ascending.shape[1] // 2] if len(dealt) else np.empty(0)
-    ties = np.zeros(len(dealt)) if keys is None else keys[dealt]
-    each = np.bincount(codes[dealt])
-    by_class = np.where(each[codes[dealt]] <= n_folds, codes[dealt] + 1, 0)
-    if len(dealt) and equal_on_purpose(each):
-        by_class, n_folds = codes[dealt], max(min(n_folds, int(each[each > 0].min())), 2)
-    order = dealt[np.lexsort([ties, w[dealt], middle, ascending.sum(axis=1), by_class])]
-    folds = np.full(n, -1, dtype=np.intp)
-    folds[order] = dealt_in_turn(groups[order], n_folds)
-    for c in np.unique(codes[~with_others(folds)]):  # several groups of a class met in one fold
-        own = order[codes[order] == c]
-        if len(own):
-            folds[(groups == groups[own[0]]) & (folds >= 0)] = (folds[own[0]] + 1) % n_folds
-    folds[~with_others(folds)] = -1
-    return folds
-
-
-def equal_on_purpose(sizes: Indices) -> bool:
-    """Whether the sizes of classes (C,) are more equal than chance would make them.
-
-    If N objects of C equally frequent classes were drawn, Σ (n_c − n̄)²/n̄ would have about a χ²
-    distribution with C − 1 degrees of freedom. Sizes are whole numbers, hence the 1/n̄.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from krein.estimators.heldout import equal_on_purpose
-    >>> equal_on_purpose(np.full(40, 5)), equal_on_purpose(np.random.default_rng(0).poisson(5, 40))
-    (True, False)
-    """
-    sizes = sizes[sizes > 0]
-    mean = sizes.mean()
-    spread = np.square(sizes - mean).sum() / mean
-    return bool(chdtr(len(sizes) - 1, spread + 1 / mean) < EQUAL_BY_CHANCE)
-
-
-EQUAL_BY_CHANCE = 0.01
-"""Class sizes that are as equal in less than this share of random samples are equal on purpose."""
-
-
-def dealt_in_turn(groups: Indices, n_folds: int) -> Indices:
-    """Return the fold of each object: one group after another, in the order of first objects."""
-    _, first, place = np.unique(groups, return_index=True, return_inverse=True)
-    turn = np.argsort(np.argsort(first))[place]
-    return turn % min(n_folds, max(len(first), 1))
 
 
 def own_landmarks(groups: Indices, rows: Indices, landmarks: Indices) -> Mask:

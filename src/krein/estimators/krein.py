@@ -8,6 +8,7 @@ an object needs no further look.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Self
@@ -15,44 +16,28 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from ..compare.pairs import block_rows
-from ..compare.progress import progress
-from ..core.calibration import Priors
-from ..core.candidates import Points, no_points
 from ..core.cascade import Cascade, Worth, head_worth, look_worth
 from ..core.conformal import Reference, novelty_scores
-from ..core.evidence import VOTERS, Evidence, Neighbours, apart_from, nearest_landmarks
+from ..core.evidence import VOTERS, Evidence, Neighbours
 from ..core.gaussian import GaussianFamily
 from ..core.moments import weights_of
 from ..core.ranks import RankPool, Seen, find_separator
-from ..core.shapes import COUNT, Array, Indices
+from ..core.shapes import COUNT, Array, Kind
 from ..core.space import Signature, signed_eigen
-from ..data.dataset import (
-    Dataset,
-    check_groups,
-    check_labels,
-    codes_of,
-    first_equal,
-    joined_groups,
-    log_sizes,
-)
-from ..data.opening import Memory
+from ..data.dataset import Dataset
+from ..data.labelling import check_groups, check_labels, codes_of, first_equal, joined_groups
+from ..data.local import Memory
 from ..landmarks import Rule, Stratified, get_rule
 from ..landmarks.random import default_number
-from ..measures import Measure, get_measure, take
+from ..measures import Measure, get_measure
 from ..measures.precomputed import GraphRows
-from ..model.heads import Head
-from ..model.model import Comparisons, Model, SecondLook
-from .firstlook import calibrated, fit_heads, without_own_class, worthwhile_heads
-from .fitting import Classifier, LandmarkChoice, all_or_nothing, mean_values, values_of
-from .heldout import HeldOut, Values, totals_of
+from ..model.model import Model
+from .firstlook import take_first_look, worthwhile_heads
+from .fitting import Classifier, all_or_nothing, mean_values, values_of
+from .heldout import HeldOut, TakenLook, TrainingSet, totals_of
 from .hits import SearchedObjects, learn_from_hits
-from .lookzero import FeatureFit, fit_features
-from .secondlook import (
-    MOST,
-    choose_known_objects,
-    compared_with_random,
-    look_at_held_out,
-)
+from .lookzero import take_look_zero
+from .secondlook import compared_with_random, take_second_look
 
 FEW_HELD_OUT = 50
 """With fewer held-out objects, probabilities, label sets and lists are only rough."""
@@ -265,29 +250,33 @@ class KreinClassifier(Classifier):
             distinct = first_equal(copies * C + codes) == everyone
             self.n_copies_ = found.n_objects - int(distinct.sum())
             priors = self._class_costs(found.classes)
-            each = priors.weights(found.weights)
+            costs = priors.weights(found.weights)
             run = self._comparisons(data.measure)
             family = GaussianFamily(C, shrinkage="oas", priors=priors)
             rule = self._rule(found.weighted - self.n_copies_, C)
             choice = self._choose(data, run, found.classes, family, rule, distinct)
-            space, m = choice.space, len(choice.landmarks.indices)
+            m = len(choice.landmarks.indices)
             left_out = worthwhile_heads(found.weights, m)
             term = partial(
                 values_of,
                 choice.columns,
-                space,
-                space.origin(),
+                choice.space,
+                choice.space.origin(),
                 found.classes,
-                each,
+                costs,
                 by_class="ikqd" not in left_out,
                 weighted=True,
             )
-            kept, moments = data.keep(term, m, block_rows(run.measure, m), run.counter)
+            rows, moments = data.keep(term, m, block_rows(run.measure, m), run.counter)
             try:
-                values = Values(kept, moments, each, related, copies, keys)
-                self._learn(data, run, choice, values, priors, left_out)
+                w = weights_of(rows.weight, len(keys))
+                numbers = w if costs is None else w / costs[rows.y]
+                known = TrainingSet(
+                    data, run, choice, priors, rows, moments, numbers, related, copies, keys
+                )
+                self._learn(known, left_out)
             finally:
-                kept.close()
+                rows.close()
         self._warn_if_few()
         return self
 
@@ -340,84 +329,57 @@ class KreinClassifier(Classifier):
             rule.set_params(n_landmarks=number)
         return rule
 
-    def _learn(
-        self,
-        data: Dataset,
-        run: Comparisons,
-        choice: LandmarkChoice,
-        kept: Values,
-        priors: Priors,
-        left_out: dict[str, str],
-    ) -> None:
-        """Fit the heads, and learn the cascade from all looks at held-out objects."""
-        landmarks, kind, m = choice.landmarks, run.measure.kind, len(choice.landmarks.indices)
-        sample, alone = HeldOut.drawn(kept, landmarks.indices)
-        separator = self._separator(data)
-        if separator is None:
+    def _learn(self, known: TrainingSet, left_out: dict[str, str]) -> None:
+        """Take all looks at held-out objects, and learn the cascade from them."""
+        drawn, alone = HeldOut.drawn(known)
+        separator = self._separator(known.data)
+        if separator is None:  # only ranks are learned from them
             alone = alone.at(np.zeros(len(alone.codes), dtype=bool))
-        with progress(None, "fitting models", self.verbose, unit=""):
-            heads, opinions = fit_heads(choice, kept, sample, priors, left_out)
-        sample = sample.at(sample.scored)
-        codes, weights, n_seen = sample.codes, sample.score_weights, sample.number
-        names = [name for name in ("ikfd", "ikqd", "pcvm") if name not in left_out]
-        taken, terms, costs, value_heads = ["first look"], [opinions], [float(m)], heads
-        own = [head.to_log_proba(head.scores(alone.values)) for head in heads]
-        lonely = [[without_own_class(one, alone.codes) for one in own]]
-        features = self._features(data, run, kept, np.union1d(sample.indices, alone.indices))
-        if features is not None:
-            scores = features.scores_of(sample.indices)
-            zero = calibrated(features.head, scores, sample)
-            heads, names = [zero, *heads], ["features", *names]
-            terms, costs = [[zero.to_log_proba(scores)], *terms], [0.0, *costs]
-            lonely.insert(0, [zero.to_log_proba(features.scores_of(alone.indices))])
-            taken = ["look zero", *taken]
-        opinions = [term for look in terms for term in look]
-        second, nearest, sizes = self._second_look(
-            data, run, choice, kept, sample, alone, opinions, value_heads, features
+        sample = drawn.at(drawn.scored)
+        zero = take_look_zero(known, sample, alone, self.features)
+        features, looks = (None, []) if zero is None else (zero[0], [zero[1]])
+        looks.append(take_first_look(known, drawn, alone, left_out))
+        second_look, second, nearest, sizes = take_second_look(
+            known, sample, alone, looks, features, self.neighbours, self.max_kept
         )
-        n, near = len(codes), nearest.at(np.arange(len(codes)))
         if second is not None:
-            found = second.evidence.terms(nearest, kept.n_classes)
-            terms.append([term[:n] for term in found])
-            lonely.append([term[n:] for term in found])
-            costs.append(float(second.known.n_candidates))
-            taken.append("second look")
-        budget = np.inf if self.max_comparisons is None else self.max_comparisons
+            looks.append(second)
+        heads = [head for look in looks for head in look.heads.values()]
         cascade = Cascade.learn(
-            terms, codes, costs, self.price, weights=weights, n_seen=n_seen, budget=budget
+            [look.terms for look in looks],
+            sample.codes,
+            [look.cost for look in looks],
+            self.price,
+            weights=sample.score_weights,
+            n_seen=sample.number,
+            budget=np.inf if self.max_comparisons is None else self.max_comparisons,
         )
-        log_proba = cascade.held_out(terms, codes, sample.folds, weights)
-        looks = look_worth(taken, cascade, terms, codes, costs, weights)
-        shares = sample.numbers if sample.shares is None else sample.numbers * sample.shares
-        unweighted = shares if (shares != 1).any() else None  # without the costs of errors
+        worth = worth_of(looks, cascade, sample)
         model = Model(
-            run.measure,
+            known.run.measure,
             self.symmetrize,
-            data.survey().classes,
+            known.data.survey().classes,
             tuple(heads),  # type: ignore[arg-type]
             cascade,
-            mean_values(sample.values, kind, unweighted),
-            landmarks,
-            second,
-            Reference.of(novelty_scores(near.apart, kind), log_proba, codes, unweighted, sizes),
-            looks[-1].comparisons,
+            mean_values(sample.values, known.run.measure.kind, sample.counts),
+            known.landmarks,
+            second_look,
+            reference_of_looks(looks, cascade, sample, nearest, sizes, known.run.measure.kind),
+            worth.looks[-1].comparisons,
             self.n_samples_seen_,
             getattr(self, "feature_names_in_", None),
             self.ambiguous_below,
             self.novel_below,
         )
-        if separator is not None and n:
-            ranks = learn_ranks(separator, model, kept, sample, alone, terms, lonely, nearest)
+        if separator is not None and len(sample.codes):
+            ranks = learn_ranks(separator, model, known, sample, alone, looks, nearest)
             model = replace(model, ranks=ranks)
-        self.model_ = compared_with_random(model, run)
+        self.model_ = compared_with_random(model, known.run)
         self.dropped_heads_ = tuple(map(": ".join, left_out.items()))
-        self.worth_ = None
-        if len(codes):
-            pool = cascade.looks[len(terms) - 1 - (second is not None)].weights
-            heads_worth = head_worth(names, cascade, pool, opinions, codes, weights)
-            self.worth_ = Worth(heads_worth, looks)
-        eigenvalues = signed_eigen(kept.moments.gram(), choice.space.signs).values
-        self._set_fit(choice, choice.space, eigenvalues, run.counter)
+        self.worth_ = worth if len(sample.codes) else None
+        space = known.choice.space
+        eigenvalues = signed_eigen(known.moments.gram(), space.signs).values
+        self._set_fit(known.choice, space, eigenvalues, known.run.counter)
 
     def _separator(self, data: Dataset) -> str | None:
         """Return the sign between the ranks of the labels; None if they are not paths."""
@@ -533,109 +495,70 @@ class KreinClassifier(Classifier):
         self.eigenvalues_, self.signature_ = np.empty(0), Signature(0, 0, n)
         self.comparisons_to_fit_, self.comparisons_reused_, self.n_samples_seen_ = 0, 0, n
 
-    def _features(
-        self, data: Dataset, run: Comparisons, kept: Values, held_out: Indices
-    ) -> FeatureFit | None:
-        """Fit the head that looks at the objects themselves, if they have features."""
-        if self.features is None:
-            return None
-        raw, C = kept.rows, kept.n_classes
-        with progress(None, "learning from features", self.verbose, unit=""):
-            return fit_features(
-                data, run.measure, raw.y, raw.weight, C, held_out, kept.groups, self.features
-            )
 
-    def _second_look(
-        self,
-        data: Dataset,
-        run: Comparisons,
-        choice: LandmarkChoice,
-        kept: Values,
-        sample: HeldOut,
-        alone: HeldOut,
-        opinions: list[Array],
-        value_heads: list[Head],
-        features: FeatureFit | None,
-    ) -> tuple[SecondLook | None, Neighbours, Array | None]:
-        """Compare held-out objects with their candidates, and learn the evidence of their labels.
+def worth_of(looks: Sequence[TakenLook], cascade: Cascade, sample: HeldOut) -> Worth:
+    """Return what each head in the pool and each look is worth; no heads without objects."""
+    terms, codes, weights = [look.terms for look in looks], sample.codes, sample.score_weights
+    names, costs = [look.name for look in looks], [look.cost for look in looks]
+    each = look_worth(names, cascade, terms, codes, costs, weights)
+    if len(codes) == 0:
+        return Worth((), each)
+    heads = [name for look in looks for name in look.heads]
+    with_heads = [look for look in looks if look.heads]
+    opinions = [term for look in with_heads for term in look.terms]
+    pool = cascade.looks[len(with_heads) - 1].weights
+    return Worth(head_worth(heads, cascade, pool, opinions, codes, weights), each)
 
-        Also returns the neighbours of the held-out objects, and of those that are alone in their
-        class, and the logarithms of the sizes of the former.
-        """
-        n, everyone = len(sample.codes), sample.joined(alone)
-        measure, landmarks, k = run.measure, choice.landmarks, self.neighbours
-        if k is None:
-            k = min(max(len(landmarks.indices) // 2, VOTERS), MOST)
-        nearest = nearest_landmarks(
-            apart_from(everyone.values, measure.kind, everyone.own), landmarks.codes
-        )
-        if not k and measure.accepts != "objects":
-            return None, nearest, None
 
-        def points_of(indices: Indices) -> Points:
-            return no_points(len(indices)) if features is None else features.points_of(indices)
-
-        wanted, known = np.union1d(everyone.indices, landmarks.indices), None
-        if k:
-            known = choose_known_objects(
-                kept, landmarks.indices, k, self.max_kept, value_heads, points_of
-            )
-            wanted = np.union1d(known.indices, wanted)
-        objects, _ = data.take(wanted, measure)
-        rows = np.searchsorted(wanted, everyone.indices)
-        sizes = log_sizes(measure, take(objects, rows[:n])) if n else None
-        if known is None or not measure.comparable(objects):
-            return None, nearest, sizes
-        own = np.searchsorted(wanted, known.indices)
-        points = no_points(len(rows))
-        if features is not None:
-            points = features.held_out_points(everyone.indices)
-        near = look_at_held_out(
-            known, everyone, points, run.pairs(objects), rows, own, landmarks.codes, kept.groups
-        )
-        evidence = Evidence.learn(
-            opinions, sample.codes, near.at(np.arange(n)), sample.score_weights, sample.number
-        )
-        objects = measure.keep(take(objects, own), known.indices, data.survey().n_objects)
-        return SecondLook(known, evidence, None, objects), near, sizes
+def reference_of_looks(
+    looks: Sequence[TakenLook],
+    cascade: Cascade,
+    sample: HeldOut,
+    nearest: Neighbours,
+    log_sizes: Array | None,
+    kind: Kind,
+) -> Reference:
+    """Return the reference of the held-out objects; the first of the `nearest` are theirs."""
+    terms, codes = [look.terms for look in looks], sample.codes
+    log_proba = cascade.held_out(terms, codes, sample.folds, sample.score_weights)
+    scores = novelty_scores(nearest.at(np.arange(len(codes))).apart, kind)
+    return Reference.of(scores, log_proba, codes, sample.counts, log_sizes)
 
 
 def learn_ranks(
     separator: str,
     model: Model,
-    kept: Values,
+    known: TrainingSet,
     sample: HeldOut,
     alone: HeldOut,
-    terms: list[list[Array]],
-    lonely: list[list[Array]],
+    looks: Sequence[TakenLook],
     nearest: Neighbours,
 ) -> RankPool:
     """Learn the ranks of labels that are paths from held-out objects.
 
-    `terms` are those of the looks at the `sample`, `lonely` at objects that are `alone` in their
-    class, and `nearest` are the neighbours of both.
+    `nearest` are the neighbours of the `sample`, and of objects that are `alone` in their class.
     """
     joined = [
-        [np.concatenate(pair) for pair in zip(*both, strict=True)]
-        for both in zip(terms, lonely, strict=True)
+        [np.concatenate(pair) for pair in zip(look.terms, look.lonely, strict=True)]
+        for look in looks
     ]
     everyone, n = sample.joined(alone), len(sample.codes) + len(alone.codes)
-    _, depth = model.cascade.run(n, kept.n_classes, lambda k, rows: [t[rows] for t in joined[k]])
+    _, depth = model.cascade.run(n, known.n_classes, lambda k, rows: [t[rows] for t in joined[k]])
     evidence = None if model.second_look is None else model.second_look.evidence
     assert evidence is None or isinstance(evidence, Evidence)
     seen, so_far = [], list[Array]()
-    for added, name in zip(joined, model.look_names, strict=True):
-        near = nearest if name == "second look" else None
+    for added, look in zip(joined, looks, strict=True):
+        near = None if look.heads else nearest
         so_far = so_far if near is not None else [*so_far, *added]
         seen.append(Seen(np.arange(n), so_far, near))
     return RankPool.learn(
         model.classes.tolist(),
         separator,
-        totals_of(kept.rows.y, kept.numbers(), kept.n_classes),
+        totals_of(known.rows.y, known.numbers, known.n_classes),
         seen,
         evidence,
         everyone.codes,
         depth,
-        everyone.relatives(kept),
+        everyone.relatives(known),
         everyone.score_weights,
     )

@@ -9,7 +9,7 @@ in which the second look finds similar objects.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,13 +25,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import has_fit_parameter
 
-from ..core.calibration import HELD_OUT_OBJECTS, N_FOLDS, fit_temperature
+from ..compare.progress import progress
+from ..core.calibration import HELD_OUT_OBJECTS, fit_temperature
 from ..core.candidates import DIMENSIONS, Points, no_points
 from ..core.cascade import among_most_probable, fit_pool, loss_of_pool
 from ..core.evidence import BANDWIDTHS
 from ..core.moments import ROUNDING, weights_of
 from ..core.shapes import Array, Codes, Indices, Mask
-from ..data.dataset import Dataset, first_equal, uniform_keys
+from ..data.dataset import Dataset, uniform_keys
+from ..data.labelling import first_equal
 from ..measures import Measure, take
 from ..measures.features import FeatureMap, NGrams
 from ..model.heads import (
@@ -41,7 +43,14 @@ from ..model.heads import (
     log_class_sizes,
     points_along,
 )
-from .heldout import dealt_in_turn, equal_on_purpose, shares_of_groups
+from .folds import count_folds, folds_in_order
+from .heldout import (
+    HeldOut,
+    TakenLook,
+    TrainingSet,
+    calibrated,
+    shares_of_groups,
+)
 
 FEATURE_OBJECTS = 100_000
 """The head learns from at most about this many objects."""
@@ -149,6 +158,35 @@ LEAST, UNSEEN = 1e-6, -30.0
 to."""
 
 
+def take_look_zero(
+    known: TrainingSet, sample: HeldOut, alone: HeldOut, wanted: Any
+) -> tuple[FeatureFit, TakenLook] | None:
+    """Fit the head that looks at the objects themselves; None if they have no features.
+
+    `wanted` is "auto", a classifier, or None for no features.
+    """
+    if wanted is None:
+        return None
+    raw, held_out = known.rows, np.union1d(sample.indices, alone.indices)
+    with progress(None, "learning from features", known.run.verbose, unit=""):
+        fit = fit_features(
+            known.data,
+            known.run.measure,
+            raw.y,
+            raw.weight,
+            known.n_classes,
+            held_out,
+            known.groups,
+            wanted,
+        )
+    if fit is None:
+        return None
+    scores = fit.scores_of(sample.indices)
+    head = calibrated(fit.head, scores, sample)
+    terms, lonely = head.to_log_proba(scores), head.to_log_proba(fit.scores_of(alone.indices))
+    return fit, TakenLook("look zero", {"features": head}, [terms], [lonely], 0.0)
+
+
 def fit_features(
     data: Dataset,
     measure: Measure,
@@ -174,7 +212,8 @@ def fit_features(
         rows = np.union1d(rows[drawn], held_out)
     objects, _ = data.take(rows, measure)
     place = np.searchsorted(rows, held_out)
-    found = _learned(measure, objects, codes[rows], w[rows], n_classes, place, groups[rows], wanted)
+    labelled = LabelledObjects(codes[rows], w[rows], n_classes, groups[rows], place)
+    found = _learned(measure, objects, labelled, wanted)
     return None if found is None else FeatureFit(*found, held_out, rows, data, measure)
 
 
@@ -190,7 +229,8 @@ def fit_alone(
     groups, place = first_equal(keys), np.arange(N)
     if N > HELD_OUT_OBJECTS:
         place = np.flatnonzero(uniform_keys(_SEED, keys) < HELD_OUT_OBJECTS / N)
-    found = _learned(measure, objects, codes, np.ones(N), n_classes, place, groups, wanted)
+    labelled = LabelledObjects(codes, np.ones(N), n_classes, groups, place)
+    found = _learned(measure, objects, labelled, wanted)
     if found is None:
         return None
     head, scores, _, _ = found
@@ -207,47 +247,79 @@ Learned = tuple[LookZero, Array, Points, Points]
 of the held-out ones as if they were new."""
 
 
+@dataclass(frozen=True)
+class LabelledObjects:
+    """The labels of the objects that look zero learns from, and which of them are held out."""
+
+    codes: Codes  # (N,)
+    weights: Array  # (N,)
+    n_classes: int
+    groups: Indices  # (N,): held out together
+    place: Indices  # (n,): of the objects that need held-out scores
+
+    def splits(self) -> Iterator[tuple[Mask, Mask]]:
+        """Yield, for each fold, which objects at `place` are in it (n,), and what remains (N,)."""
+        folds = folds_in_order(self.codes, self.place, self.groups)
+        for fold in range(int(folds.max(initial=-1)) + 1):
+            held = folds == fold
+            yield held, ~np.isin(self.groups, self.groups[self.place[held]])
+
+    def can_be_held_out(self) -> bool:
+        """Whether at least two classes remain without each fold, to learn from."""
+        return all(len(np.unique(self.codes[rest])) > 1 for _, rest in self.splits())
+
+    def sizes(self) -> Array:
+        """Return the sizes of the classes (C,)."""
+        return np.bincount(self.codes, self.weights, self.n_classes).astype(np.float64)
+
+    def sizes_without(self) -> Array:
+        """Return the sizes of the classes (n, C) without the group of each object at `place`."""
+        own, of = np.unique(self.groups[self.place], return_inverse=True)
+        held = np.zeros((len(own), self.n_classes))
+        members = np.flatnonzero(np.isin(self.groups, own))
+        group = np.searchsorted(own, self.groups[members])
+        np.add.at(held, (group, self.codes[members]), self.weights[members])
+        sizes = self.sizes()
+        left = sizes - held
+        return np.where(left > ROUNDING * sizes, left, 0.0)[of]
+
+
 def _learned(
-    measure: Measure,
-    objects: Any,
-    codes: Codes,
-    weights: Array,
-    n_classes: int,
-    place: Indices,
-    groups: Indices,
-    wanted: Any,
+    measure: Measure, objects: Any, labelled: LabelledObjects, wanted: Any
 ) -> Learned | None:
     """Learn from objects in the order of their contents, so that the order of rows is irrelevant.
 
     It is that of a hash: in alphabetical order, folds would divide each word from its inflections,
     and held-out scores would be too good.
     """
-    contents = measure.contents(objects)
+    contents, codes = measure.contents(objects), labelled.codes
     if contents is None or len(codes) == 0:
         return None
     order = np.lexsort([codes, measure.content_keys(objects)])
     back = np.argsort(order)
-    contents, place = take(contents, order), back[place]
-    y, w, groups = codes[order], weights[order], groups[order]
-    if not _can_be_held_out(y, place, groups):
+    contents, place, groups = take(contents, order), back[labelled.place], labelled.groups[order]
+    labelled = replace(
+        labelled, codes=codes[order], weights=labelled.weights[order], groups=groups, place=place
+    )
+    if not labelled.can_be_held_out():
         return None
     if wanted != "auto":
-        head, scores = _of_classifier(wanted, measure, contents, y, w, n_classes, place, groups)
-        return head, scores, no_points(len(y)), no_points(len(place))
+        head, scores = _of_classifier(wanted, measure, contents, labelled)
+        return head, scores, no_points(len(codes)), no_points(len(place))
     mapped = measure.feature_map(contents, np.random.default_rng(0))
     if mapped is None:
         return None
     features, F = mapped
     learn: Callable[..., tuple[LookZero, Array] | None] = _regression
-    if _work(F, n_classes, _number_of_folds(place, groups)) > MOST_WORK:
+    if _work(F, labelled.n_classes, count_folds(place, groups)) > MOST_WORK:
         mapped = measure.feature_map(contents, np.random.default_rng(0), nearest=True)
         assert mapped is not None
         (features, F), learn = mapped, _neighbours
     elif isinstance(features, NGrams):
-        features, F = features.commonest(F, MOST_WEIGHTS // n_classes)
+        features, F = features.commonest(F, MOST_WEIGHTS // labelled.n_classes)
     directions = search_directions(features, F)
     H = features.held_out(F, place, groups)
-    found = learn(features, F, H, y, w, n_classes, place, groups, directions)
+    found = learn(features, F, H, labelled, directions)
     if found is None:
         return None
     points, new = (points_along(directions, features, each) for each in (F, H))
@@ -255,15 +327,7 @@ def _learned(
 
 
 def _regression(
-    features: Any,
-    F: Any,
-    H: Any,
-    codes: Codes,
-    weights: Array,
-    n_classes: int,
-    place: Indices,
-    groups: Indices,
-    directions: NDArray[np.float32],
+    features: Any, F: Any, H: Any, labelled: LabelledObjects, directions: NDArray[np.float32]
 ) -> tuple[LookZero, Array]:
     """Return a logistic regression, and held-out scores of the objects at `place`.
 
@@ -276,35 +340,22 @@ def _regression(
     the scores, as strongly as fits held-out objects best.
     """
     G, turned = _coordinates(F)
-    folds, scores = _folds(codes, place, groups), np.zeros((len(place), n_classes))
+    y, w, C, place = labelled.codes, labelled.weights, labelled.n_classes, labelled.place
+    scores = np.zeros((len(place), C))
 
     def fitted(some: Mask) -> tuple[Array, Array]:
-        V, b = _logistic(G[some], codes[some], weights[some], n_classes, not issparse(F))
+        V, b = _logistic(G[some], y[some], w[some], C, not issparse(F))
         return turned(V), b
 
-    for fold in range(int(folds.max(initial=-1)) + 1):
-        held = folds == fold
-        W, b = fitted(~np.isin(groups, groups[place[held]]))
+    for held, rest in labelled.splits():
+        W, b = fitted(rest)
         scores[held] = H[held] @ W + b
-    W, b = fitted(np.ones(len(codes), dtype=bool))
-    rest = sizes_without(codes, weights, n_classes, place, groups)
-    strength = _strength_of_sizes(scores, rest, codes[place], weights[place])
-    scores += strength * log_class_sizes(rest)
-    b += strength * log_class_sizes(np.bincount(codes, weights, n_classes).astype(np.float64))
+    W, b = fitted(np.ones(len(y), dtype=bool))
+    sizes = labelled.sizes_without()
+    strength = _strength_of_sizes(scores, sizes, y[place], w[place])
+    scores += strength * log_class_sizes(sizes)
+    b += strength * log_class_sizes(labelled.sizes())
     return FeatureHead(features, W.astype(np.float32), b, directions), scores
-
-
-def sizes_without(
-    codes: Codes, weights: Array, n_classes: int, place: Indices, groups: Indices
-) -> Array:
-    """Return the sizes of the classes (n, C) without the group of each object at `place`."""
-    own, of = np.unique(groups[place], return_inverse=True)
-    held = np.zeros((len(own), n_classes))
-    members = np.flatnonzero(np.isin(groups, own))
-    np.add.at(held, (np.searchsorted(own, groups[members]), codes[members]), weights[members])
-    sizes = np.bincount(codes, weights, n_classes)
-    left = sizes - held
-    return np.where(left > ROUNDING * sizes, left, 0.0)[of]
 
 
 def _strength_of_sizes(scores: Array, sizes: Array, codes: Codes, weights: Array) -> float:
@@ -356,19 +407,13 @@ JITTER = 1e-6
 
 
 def _of_classifier(
-    classifier: Any,
-    measure: Measure,
-    objects: Any,
-    y: Codes,
-    w: Array,
-    n_classes: int,
-    place: Indices,
-    groups: Indices,
+    classifier: Any, measure: Measure, objects: Any, labelled: LabelledObjects
 ) -> tuple[LookZero, Array]:
     """Return the head of the user's classifier, and held-out scores of the objects at `place`.
 
     The classifier is cloned, and fitted to class codes.
     """
+    y, w, C, place = labelled.codes, labelled.weights, labelled.n_classes, labelled.place
     name = "sample_weight"
     if isinstance(classifier, Pipeline):
         name = f"{classifier.steps[-1][0]}__sample_weight"
@@ -380,28 +425,18 @@ def _of_classifier(
         given = {name: w[some]} if takes and np.ptp(w) > 0 else {}
         model = clone(classifier)
         model.fit(measure.as_given(take(objects, some)), y[some].astype(np.intp), **given)
-        return ClassifierHead(model, n_classes, measure)
+        return ClassifierHead(model, C, measure)
 
-    everyone, scores = np.arange(len(y)), np.full((len(place), n_classes), UNSEEN)
-    folds = _folds(y, place, groups)
-    for fold in range(int(folds.max(initial=-1)) + 1):
-        held = place[folds == fold]
-        rest = np.flatnonzero(~np.isin(groups, groups[held]))
+    scores = np.full((len(place), C), UNSEEN)
+    for held, rest in labelled.splits():
         if len(np.unique(y[rest])) > 1:  # else there is nothing to learn
-            scores[folds == fold] = fitted(rest).scores(take(objects, held))
-    return fitted(everyone), scores
+            head = fitted(np.flatnonzero(rest))
+            scores[held] = head.scores(take(objects, place[held]))
+    return fitted(np.arange(len(y))), scores
 
 
 def _neighbours(
-    features: Any,
-    F: Any,
-    H: Any,
-    codes: Codes,
-    weights: Array,
-    n_classes: int,
-    place: Indices,
-    groups: Indices,
-    directions: NDArray[np.float32],
+    features: Any, F: Any, H: Any, labelled: LabelledObjects, directions: NDArray[np.float32]
 ) -> tuple[LookZero, Array] | None:
     """Return the head for many classes, and held-out scores of the objects at `place`.
 
@@ -410,9 +445,10 @@ def _neighbours(
     """
     if not isinstance(features, NGrams) or F.nnz > MOST_ENTRIES:
         return None
-    numbers = weights / weights.mean()  # whatever their unit
-    head = NeighbourHead.of(features, F, codes.astype(np.intp), numbers, n_classes, directions)
-    own, w, without = codes[place], weights[place], (groups[place], groups)
+    codes, w, place = labelled.codes.astype(np.intp), labelled.weights, labelled.place
+    numbers = w / w.mean()  # whatever their unit
+    head = NeighbourHead.of(features, F, codes, numbers, labelled.n_classes, directions)
+    own, w, without = codes[place], w[place], (labelled.groups[place], labelled.groups)
     near, fit = head.nearest(H, without), head.profile_scores(H, without)
     sizes = head.sizes_without(*without)
     scored = sizes[np.arange(len(own)), own] > 0  # the only group of a class cannot be held out
@@ -435,44 +471,6 @@ def _neighbours(
     _, bandwidth, a = best
     scores = a[0] * head.evidence(near, bandwidth) + a[1] * fit + a[2] * log_class_sizes(sizes)
     return replace(head, bandwidth=bandwidth, weights=a), scores
-
-
-def _can_be_held_out(codes: Codes, place: Indices, groups: Indices) -> bool:
-    """Whether at least two classes remain without each fold, to learn from."""
-    folds = _folds(codes, place, groups)
-    for fold in range(int(folds.max(initial=-1)) + 1):
-        rest = ~np.isin(groups, groups[place[folds == fold]])
-        if len(np.unique(codes[rest])) < 2:
-            return False
-    return True
-
-
-def _folds(codes: Codes, place: Indices, groups: Indices) -> NDArray[np.intp]:
-    """Return the fold of each held-out object: groups are dealt in turn, in the order of objects.
-
-    `place` (n,) are the held-out objects, and `groups` (N,) those of all objects. Classes are dealt
-    as in `dealt_folds`.
-    """
-    n_folds = _number_of_folds(place, groups)
-    order, folds = np.argsort(place), np.empty(len(place), dtype=np.intp)
-    sizes = np.bincount(codes)
-    if equal_on_purpose(sizes):
-        order = np.lexsort([place, codes[place]])
-        n_folds = max(min(n_folds, int(sizes[sizes > 0].min())), 2)
-    folds[order] = dealt_in_turn(groups[place[order]], n_folds)
-    every = np.full(len(codes), -1)
-    every[place] = folds
-    for c in np.unique(codes):  # some group of a class must be in another fold, or in none
-        own = np.flatnonzero(codes == c)
-        fold, first = every[own[0]], groups[own[0]]
-        if fold >= 0 and (every[own] == fold).all() and (groups[own] != first).any():
-            every[(groups == first) & (every >= 0)] = (fold + 1) % 2
-    return every[place]
-
-
-def _number_of_folds(place: Indices, groups: Indices) -> int:
-    """Return in how many folds the objects at `place` are held out: a tenth of all objects each."""
-    return max(int(np.ceil(len(place) * N_FOLDS / max(len(groups), 1))), 1)
 
 
 def _logistic(F: Any, y: Codes, w: Array, n_classes: int, intercept: bool) -> tuple[Array, Array]:

@@ -18,12 +18,15 @@ from ..compare.pairs import block_rows
 from ..core.moments import ClassMoments
 from ..core.shapes import Array
 from ..core.space import Embedding, LandmarkSpace, embed, signed_eigen, stable_rank
-from ..data.dataset import Chunk, Costed, LandmarkColumns, check_labels
-from ..data.opening import Memory, open_data
+from ..data.dataset import Chunk, Costed, LandmarkColumns
+from ..data.labelling import check_labels
+from ..data.local import Memory
+from ..data.opening import open_data
 from ..landmarks import get_rule
 from ..measures import get_measure
 from ..model.model import Comparisons, LandmarkMap
-from .fitting import LandmarkChoice, LandmarkEstimator, all_or_nothing, choose_landmarks
+from .choosing import LandmarkChoice, choose_landmarks
+from .fitting import LandmarkEstimator, all_or_nothing
 
 
 def gram_of(

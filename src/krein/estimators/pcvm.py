@@ -35,15 +35,8 @@ from ..landmarks import get_rule
 from ..landmarks.base import Given
 from ..model.heads import LinearHead, LinkName
 from ..model.model import Comparisons, Model
-from .fitting import (
-    Classifier,
-    LandmarkChoice,
-    all_or_nothing,
-    check_multiclass,
-    choose_landmarks,
-    mean_values,
-    values_of,
-)
+from .choosing import LandmarkChoice, choose_landmarks
+from .fitting import Classifier, all_or_nothing, mean_values, values_of
 from .heldout import (
     CalibrationSample,
     cross_fit,
@@ -52,6 +45,7 @@ from .heldout import (
     scaled,
     shares_of_groups,
 )
+from .validation import check_multiclass
 
 
 class PCVM(Classifier):

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.pairs import Pairs, block_rows, compare_each
-from ..core.candidates import KnownObjects, Points
+from ..core.candidates import KnownObjects, Points, no_points
 from ..core.chance import Chance
 from ..core.conformal import FOUND_BY_CHANCE
-from ..core.evidence import VOTERS, Neighbours, apart_from, squared
-from ..core.shapes import Codes, Indices
-from ..data.dataset import TIMES, Chunk, log_sizes
+from ..core.evidence import VOTERS, Evidence, Neighbours, apart_from, nearest_landmarks, squared
+from ..core.shapes import Array, Codes, Indices
+from ..data.dataset import Chunk
+from ..data.foreign import TIMES, log_sizes
+from ..measures import take
 from ..model.heads import Head
-from ..model.model import Comparisons, Model
-from .heldout import HeldOut, Values
+from ..model.model import Comparisons, Model, SecondLook
+from .heldout import HeldOut, TakenLook, TrainingSet
+from .lookzero import FeatureFit
 
 MOST = 150
 """Maximum default number of candidates. It is half the number of landmarks, at least `VOTERS`."""
@@ -33,43 +36,97 @@ to `TIMES`, beyond which objects are foreign."""
 _RANDOM_SEED = 3
 
 
+def take_second_look(
+    known: TrainingSet,
+    sample: HeldOut,
+    alone: HeldOut,
+    looks: Sequence[TakenLook],
+    features: FeatureFit | None,
+    neighbours: int | None,
+    max_kept: int,
+) -> tuple[SecondLook | None, TakenLook | None, Neighbours, Array | None]:
+    """Compare held-out objects with their candidates, and learn the evidence of their labels.
+
+    Before come the `looks` so far, the first look last. Also returns the neighbours of the
+    `sample` and of the objects that are `alone`, and the logarithms of the sizes of the sample. If
+    there are no candidates, the neighbours are landmarks.
+    """
+    n, everyone = len(sample.codes), sample.joined(alone)
+    measure, landmarks, k = known.run.measure, known.landmarks, neighbours
+    if k is None:
+        k = min(max(len(landmarks.indices) // 2, VOTERS), MOST)
+    apart = apart_from(everyone.values, measure.kind, everyone.own)
+    nearest = nearest_landmarks(apart, landmarks.codes)
+    if not k and measure.accepts != "objects":
+        return None, None, nearest, None
+    candidates, wanted = None, np.union1d(everyone.indices, landmarks.indices)
+    if k:
+        heads = list(looks[-1].heads.values())
+        candidates = choose_known_objects(known, k, max_kept, heads, features)
+        wanted = np.union1d(candidates.indices, wanted)
+    objects, _ = known.data.take(wanted, measure)
+    rows = np.searchsorted(wanted, everyone.indices)
+    sizes = log_sizes(measure, take(objects, rows[:n])) if n else None
+    if candidates is None or not measure.comparable(objects):
+        return None, None, nearest, sizes
+    own = np.searchsorted(wanted, candidates.indices)
+    points, pairs = no_points(len(rows)), known.run.pairs(objects)
+    if features is not None:
+        points = features.held_out_points(everyone.indices)
+    near = look_at_held_out(known, candidates, everyone, points, pairs, rows, own)
+    opinions = [term for look in looks for term in look.terms]
+    evidence = Evidence.learn(
+        opinions, sample.codes, near.at(np.arange(n)), sample.score_weights, sample.number
+    )
+    objects = measure.keep(take(objects, own), candidates.indices, known.data.survey().n_objects)
+    terms = evidence.terms(near, known.n_classes)
+    look = TakenLook(
+        "second look",
+        {},
+        [term[:n] for term in terms],
+        [term[n:] for term in terms],
+        float(candidates.n_candidates),
+    )
+    return SecondLook(candidates, evidence, None, objects), look, near, sizes
+
+
 def choose_known_objects(
-    kept: Values,
-    landmarks: Indices,
+    known: TrainingSet,
     neighbours: int,
     max_kept: int,
     heads: Sequence[Head],
-    points_of: Callable[[Indices], Points],
+    features: FeatureFit | None,
 ) -> KnownObjects:
     """Return the known objects: all except the landmarks, or the most useful `max_kept` of them.
 
     Copies with the same label are one object of their number. If there are too many objects, up to
     half of those kept are objects that the first look gets wrong, and every class is represented.
-    `points_of` returns the points of the features of some objects.
     """
-    raw, C = kept.rows, kept.n_classes
-    pairs = kept.copies * C + raw.y
+    raw, C, landmarks = known.rows, known.n_classes, known.landmarks.indices
+    pairs = known.copies * C + raw.y
     _, first, place = np.unique(pairs, return_index=True, return_inverse=True)
-    numbers = np.bincount(place, kept.numbers())
+    numbers = np.bincount(place, known.numbers)
     numbers = (numbers / numbers[numbers > 0].mean())[place]  # whatever the unit of the weights
     free = np.zeros(len(pairs), dtype=bool)
     free[first] = numbers[first] > 0
     free &= ~np.isin(pairs, pairs[landmarks])
     # in the order of contents, which decides between equally similar objects
     indices = np.flatnonzero(free)
-    indices = indices[np.argsort(kept.keys[indices], kind="stable")]
+    indices = indices[np.argsort(known.keys[indices], kind="stable")]
     if len(indices) > max_kept:
         some = np.unique(raw.y[indices], return_index=True)[1]  # one of each class, and others
         drawn = np.union1d(indices[some], indices[: 2 * max_kept])
         values = raw.features(drawn)
-        found = sum(head.to_log_proba(head.scores(values)) for head in heads)
-        right = np.asarray(found).argmax(axis=1) == raw.y[drawn]
+        pooled = sum(head.to_log_proba(head.scores(values)) for head in heads)
+        right = np.asarray(pooled).argmax(axis=1) == raw.y[drawn]
         indices = drawn[preferred(raw.y[drawn], right, max_kept)]
-        indices = indices[np.argsort(kept.keys[indices], kind="stable")]
+        indices = indices[np.argsort(known.keys[indices], kind="stable")]
     order = np.argsort(indices)
-    values, points = np.empty((len(indices), raw.shape[1])), points_of(indices[order])
-    values[order] = raw.features(indices[order])
-    points[order] = points.copy()
+    values, ascending = np.empty((len(indices), raw.shape[1])), indices[order]
+    values[order] = raw.features(ascending)
+    found = no_points(len(indices)) if features is None else features.points_of(ascending)
+    points = np.empty_like(found)
+    points[order] = found
     n_candidates = min(neighbours, len(indices))
     k = min(neighbours, VOTERS, len(landmarks) + n_candidates - 1)
     return KnownObjects.of(
@@ -77,7 +134,7 @@ def choose_known_objects(
         np.asarray(raw.y[indices], dtype=np.intp),
         numbers[indices],
         numbers[landmarks],
-        np.argsort(kept.keys[landmarks], kind="stable"),
+        np.argsort(known.keys[landmarks], kind="stable"),
         values,
         points,
         n_candidates,
@@ -99,28 +156,28 @@ def preferred(codes: Codes, right: NDArray[np.bool_], n: int) -> Indices:
 
 
 def look_at_held_out(
-    known: KnownObjects,
+    known: TrainingSet,
+    candidates: KnownObjects,
     sample: HeldOut,
     points: Points,
     pairs: Pairs,
     rows: Indices,
     own: Indices,
-    landmark_codes: Codes,
-    groups: Indices,
 ) -> Neighbours:
     """Return the nearest landmarks and candidates of held-out objects, by exact comparisons.
 
-    No object is a neighbour of its own group, which `groups` (N,) gives for all objects. Among the
-    objects of `pairs`, `rows` (n,) are the held-out ones and `own` (N_known,) the known ones; the
-    features of the held-out ones have these `points` (n, r).
+    No object is a neighbour of its own group. Among the objects of `pairs`, `rows` (n,) are the
+    held-out ones and `own` (N_known,) the `candidates`; the features of the held-out ones have
+    these `points` (n, r).
     """
-    without = groups[sample.indices], groups[known.indices]
-    candidates, _ = known.candidates(sample.values, points, without)
-    found = np.empty(candidates.shape)
-    if candidates.size:
-        found = compare_each(pairs, rows, own[candidates])
+    without = known.groups[sample.indices], known.groups[candidates.indices]
+    nearest, _ = candidates.candidates(sample.values, points, without)
+    found = np.empty(nearest.shape)
+    if nearest.size:
+        found = compare_each(pairs, rows, own[nearest])
     apart = apart_from(sample.values, pairs.kind, sample.own)
-    return known.neighbours(apart, landmark_codes, squared(found, pairs.kind), candidates)
+    codes = known.landmarks.codes
+    return candidates.neighbours(apart, codes, squared(found, pairs.kind), nearest)
 
 
 def compared_with_random(model: Model, run: Comparisons) -> Model:

@@ -24,7 +24,7 @@ from ..compare import Pairs
 from ..compare.pairs import compare_each
 from ..core.ranks import find_separator
 from ..core.shapes import Array, Indices
-from ..data.dataset import check_groups
+from ..data.labelling import check_groups
 from ..wording import option, parameter
 from .store import columns
 

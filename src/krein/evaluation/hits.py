@@ -18,7 +18,7 @@ from scipy import sparse
 
 from ..core.hits import nearest_hits
 from ..core.shapes import Array, Indices
-from ..data.dataset import check_groups, check_labels
+from ..data.labelling import check_groups, check_labels
 from ..estimators.krein import KreinClassifier
 from ..version import __version__
 from .groups import groups_per_class, split_folds

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, clone
 
 from ..compare import Pairs
 from ..core.shapes import Indices
-from ..data.dataset import check_labels
+from ..data.labelling import check_labels
 from ..estimators import MODELS
 from ..landmarks.base import All
 from ..wording import article
