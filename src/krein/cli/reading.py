@@ -37,25 +37,12 @@ MATRIX_REMEDIES = ("use --distance", "leave --distance out")
 
 def open_input(options: DataOptions, skip_unreadable: bool = False) -> Source:
     """Open the data; the options for the measure determine how a table of numbers is read."""
-    if options.distance and options.measure is not None:
-        raise click.UsageError("--distance is for a matrix, which cannot be used with --measure")
+    columns = _check_reading(options)
     wanted = options.input_format
     if options.distance and wanted is None:
         wanted = "matrix"
-    if options.label_pattern is not None:
-        try:
-            PatternLabels(options.label_pattern)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
-    combined = combined_measure(options)
-    if combined is None:
-        check_name(options.measure)  # before anything is read
-    if combined is not None and options.objects is not None:
-        raise click.UsageError(
-            "--objects cannot be used with --measure COLUMN=MEASURE, which names the columns"
-        )
     how: dict[str, Any] = {
-        "objects": options.objects if combined is None else list(combined.columns),
+        "objects": columns or options.objects,
         "names": options.names,
         "labels": options.labels,
         "label_pattern": options.label_pattern,
@@ -83,13 +70,83 @@ def open_input(options: DataOptions, skip_unreadable: bool = False) -> Source:
 
         # the commands say it in terms of their options; filters last until the command ends
         warnings.simplefilter("ignore", KindWarning)
-    if skip_unreadable:
-        if source.kind == "matrix" or not isinstance(source, RecordSource):
-            raise click.UsageError(
-                f"--skip-unreadable is for objects in text and tables, not for {source.shown}"
-            )
-        return source.changed(leave_out=_unreadable_records)
-    return source
+    return _skipping_unreadable(source) if skip_unreadable else source
+
+
+def _check_reading(options: DataOptions) -> list[str] | None:
+    """Refuse options that cannot be used together, before anything is read.
+
+    Returns the columns of records, if the measure names them.
+    """
+    if options.distance and options.measure is not None:
+        raise click.UsageError("--distance is for a matrix, which cannot be used with --measure")
+    if options.label_pattern is not None:
+        try:
+            PatternLabels(options.label_pattern)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+    combined = combined_measure(options)
+    if combined is None:
+        check_name(options.measure)
+        return None
+    if options.objects is not None:
+        raise click.UsageError(
+            "--objects cannot be used with --measure COLUMN=MEASURE, which names the columns"
+        )
+    return list(combined.columns)
+
+
+@dataclass(frozen=True)
+class LabelledObjects:
+    """The objects of DATA that models learn from, with their labels, and how they are compared."""
+
+    chunk: NamedObjects
+    whole: bool
+    """Whether the chunk contains all objects; otherwise, only the first ones, of which there are
+    too many for memory."""
+    source: Source  # which yields these objects, without those that were left out
+    comparison: Comparison
+    labels: list[str]
+
+
+def read_labelled(
+    data: DataOptions, skip_unreadable: bool, min_class_size: int | None, *, in_chunks: bool = False
+) -> LabelledObjects:
+    """Read the objects of DATA, choose a measure for them, and say which are left out.
+
+    `in_chunks`, only the first objects of a large file are read.
+    """
+    source = open_input(data, skip_unreadable)
+    chunk, whole = _first_objects(source) if in_chunks else (source.read(), True)
+    require_labels(chunk, source, whole=False)
+    comparison = choose_measure(source.kind, chunk.objects, data)
+    chunk, source = leave_out_unreadable(chunk, source, comparison, whole=whole)
+    chunk, source = leave_out_small_classes(chunk, source, min_class_size, whole=whole)
+    labels = require_labels(chunk, source, whole=whole)
+    warn_of_matrix(chunk, data.distance)
+    return LabelledObjects(chunk, whole, source, comparison, labels)
+
+
+def _first_objects(source: Source) -> tuple[NamedObjects, bool]:
+    """Return the objects and True, or the first ones and False if there are too many for memory."""
+    from ..data.dataset import IN_MEMORY_OBJECTS
+
+    if source.kind == "matrix" or not source.rereadable:
+        return source.read(), True
+    first = next(iter(source.chunks(IN_MEMORY_OBJECTS + 1)))
+    return (first, False) if len(first) > IN_MEMORY_OBJECTS else (source.read(), True)
+
+
+# Objects that cannot be compared
+
+
+def _skipping_unreadable(source: Source) -> Source:
+    """Return a source that leaves out the records that cannot be read."""
+    if source.kind == "matrix" or not isinstance(source, RecordSource):
+        raise click.UsageError(
+            f"--skip-unreadable is for objects in text and tables, not for {source.shown}"
+        )
+    return source.changed(leave_out=_unreadable_records)
 
 
 def _unreadable_records(chunk: NamedObjects) -> Iterable[int]:
@@ -237,33 +294,44 @@ def leave_out_small_classes(
     Returns the other objects, and the source that yields only them. Of a file that does not fit in
     memory (not `whole`), the labels are counted in one more pass.
     """
-    unlabelled = source.n_left_out
     counts = Counter(chunk.labels)
     if not whole and (least or source.labels.skip):
         counts = Counter(label for part in source.chunks(4096) for label in part.labels or ())
-        unlabelled = source.n_left_out
-    small = {label: n for label, n in counts.most_common() if n < (least or 0)}
+    parts, unlabelled = [], source.n_left_out
+    if unlabelled:
+        objects = "object" if unlabelled == 1 else "objects"
+        parts.append(f"{unlabelled:,} {objects} without a label")
+    small = small_classes(counts, least)
     if small and chunk.labels is not None:
         source = source.changed(labels=source.labels.without(small))
         chunk = chunk.keeping([i for i, label in enumerate(chunk.labels) if label not in small])
         if not len(chunk):
             raise DataError(f"{source.shown}: all classes have fewer than {least} objects")
-    parts = []
-    if unlabelled:
-        objects = "object" if unlabelled == 1 else "objects"
-        parts.append(f"{unlabelled:,} {objects} without a label")
-    if small:
-        named = describe_classes(small)
-        parts.append(f"{sum(small.values()):,} objects in classes of fewer than {least}: {named}")
+        parts.append(describe_small(small, least))
     if parts:
         say("left out", "; ".join(parts), err=True)
-    alone = [label for label, n in counts.items() if n == 1 and label not in small]
+    _warn_of_single([label for label, n in counts.items() if n == 1 and label not in small], counts)
+    return chunk, source
+
+
+def small_classes(counts: Counter[str], least: int | None) -> dict[str, int]:
+    """Return the classes with fewer than `least` objects, with their numbers of objects."""
+    return {label: n for label, n in counts.most_common() if n < (least or 0)}
+
+
+def describe_small(small: Mapping[str, int], least: int | None) -> str:
+    """Return a description of the small classes that are left out."""
+    n = f"{sum(small.values()):,} objects in classes of fewer than {least}"
+    return f"{n}: {describe_classes(small)}"
+
+
+def _warn_of_single(alone: Sequence[str], counts: Mapping[str, int]) -> None:
+    """Warn of classes of one object."""
     if alone:
         from ..landmarks.meb import SmallClassWarning
 
         warnings.simplefilter("ignore", SmallClassWarning)  # said here, by name
         warn(describe_single(alone, counts))
-    return chunk, source
 
 
 def describe_single(alone: Sequence[str], counts: Mapping[str, int]) -> str:
@@ -312,7 +380,7 @@ def check_group_option(groups: str | None, data: str) -> None:
 
 
 def read_groups(
-    groups: str | None, data: DataOptions, source: Source, chunk: NamedObjects
+    groups: str | None, data: DataOptions, found: LabelledObjects
 ) -> str | list[str] | None:
     """Return the groups of the objects that were not left out, by their lines or names.
 
@@ -320,6 +388,7 @@ def read_groups(
     """
     if groups is None or groups.startswith(COMPUTED_GROUPS):
         return groups
+    source, chunk = found.source, found.chunk
     how = replace(data, labels=groups, label_pattern=None, skip_unlabelled=False)
     everything = open_input(how, source.leave_out is not None).read()
     source.refuse_changes()
