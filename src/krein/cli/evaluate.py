@@ -17,13 +17,13 @@ from ..estimators import MODELS
 from ..io import DataError, NamedObjects
 from ..io.streams import shown
 from . import hits, options
+from .comparison import check_rule
 from .group import command_line, krein_command
 from .options import shortened
 from .output import check_target, printable, say, say_worth, warnings_as_lines
 from .reading import (
     LabelledObjects,
     check_group_option,
-    check_rule,
     describe_classes,
     hint_at_balance,
     leave_out_unreadable,

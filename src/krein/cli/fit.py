@@ -13,14 +13,13 @@ import click
 from ..estimators import MODELS
 from ..io import Source
 from . import hits, options
+from .comparison import Comparison, check_rule
 from .group import krein_command
 from .output import check_target, printable, say, say_worth, warnings_as_lines
 from .predictor import too_few_for_novelty
 from .reading import (
-    Comparison,
     LabelledObjects,
     check_group_option,
-    check_rule,
     column_names,
     describe_classes,
     hint_at_balance,

@@ -31,13 +31,11 @@ from ..measures.precomputed import (
 from ..model.file import from_tree
 from ..model.schema import Context, decode
 from . import options
+from .comparison import MATRIX_REMEDIES, Comparison, choose_measure
 from .group import krein_command
 from .options import shortened
 from .output import printable, say
 from .reading import (
-    MATRIX_REMEDIES,
-    Comparison,
-    choose_measure,
     describe_classes,
     describe_single,
     how_to_label,
