@@ -27,6 +27,7 @@ from .reading import (
     naming_skip_unreadable,
     read_groups,
     read_labelled,
+    say_groups,
     say_ranks,
     unreadable,
 )
@@ -230,10 +231,8 @@ def objects_groups(groups: str | list[str], read: LabelledObjects, estimator: An
     codes = np.unique(read.labels, return_inverse=True)[1]
     found = find_groups(groups, pairs, codes, estimator.random_state)
     assert found is not None
-    sizes = np.bincount(found)
-    spent = f"; {pairs.counter.compared:,} pairs compared" if pairs.counter.compared else ""
-    largest = f"the largest of {sizes.max():,} objects"
-    say("groups", f"{len(sizes):,} groups, {largest}, held out together{spent}")
+    compared = pairs.counter.compared
+    say_groups(found, f"; {compared:,} pairs compared" if compared else "")
     return found
 
 

@@ -13,6 +13,7 @@ import click
 import numpy as np
 
 from ..core.ranks import Rank, find_separator, rank_names, rank_path, short_labels
+from ..core.shapes import Indices
 from ..io import DataError, NamedObjects, Source, open_source
 from ..io.labels import PatternLabels
 from ..io.source import RecordSource
@@ -385,6 +386,13 @@ def read_groups(
         return everything.labels
     named = dict(zip(everything.lines or everything.names, everything.labels, strict=True))
     return [named[key] for key in chunk.lines or chunk.names]
+
+
+def say_groups(codes: Indices, spent: str = "") -> None:
+    """Print the number of groups, given that of each object, and the size of the largest."""
+    sizes = np.bincount(codes)
+    largest = f"the largest of {sizes.max():,} objects"
+    say("groups", f"{len(sizes):,} groups, {largest}, held out together{spent}")
 
 
 UNBALANCED, FEWEST_TO_WEIGHT = 20, 5
