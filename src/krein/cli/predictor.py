@@ -1,4 +1,4 @@
-"""A loaded model and its predictions as rows: for `predict`, `explain` and `serve`."""
+"""A loaded model and its answers about new objects: for `predict`, `explain` and `serve`."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Predictor:
         refused = reasons.keys() | proteins.keys()
         places = [i for i in range(len(chunk)) if i not in refused]
         readable = take(objects, np.array(places, dtype=np.intp))
-        foreign = proteins | self._find_foreign(readable, chunk, places)
+        foreign = proteins | self._find_foreign(readable, places)
         self._note_foreign(foreign, chunk)
         found, turned = self._on_best_strand(readable, chunk, places, until)
         reasons |= {i: answer for i, answer in found.items() if isinstance(answer, str)}
@@ -297,7 +297,7 @@ class Predictor:
         plain["probabilities"] = P
         return plain
 
-    def _find_foreign(self, objects: Any, chunk: NamedObjects, places: list[int]) -> dict[int, str]:
+    def _find_foreign(self, objects: Any, places: list[int]) -> dict[int, str]:
         """Return why objects look unlike the training objects, by position."""
         profile = self.model.profile
         foreign = {} if profile is None else profile.foreign(objects)
