@@ -296,6 +296,7 @@ def _each_fold(
         """Return the time so far, without that spent on comparisons, which all models share."""
         return time.perf_counter() - (0.0 if store is None else store.wall_seconds)
 
+    codes = plan.codes
     for fold in range(plan.n_folds):
         train, test = np.flatnonzero(plan.folds != fold), np.flatnonzero(plan.folds == fold)
         one, held = fresh(model), {}
@@ -311,7 +312,7 @@ def _each_fold(
             assessed = one.assess(test, ranks=True)
         P = one.predict_proba(test) if assessed is None else assessed["probabilities"]
         fitting, predicting = max(middle - start, 0.0), max(elapsed() - middle, 0.0)
-        learned = np.unique(plan.codes[train])
+        learned = np.unique(codes[train])
         yield _Fold(one, train, test, learned, P, assessed, fitting, predicting)
 
 
@@ -354,6 +355,7 @@ def cross_validate(
             scored = test[test < n]
             two_looks.add(one.model_, fold.train, scored, P[scored])
             worths += [] if one.worth_ is None else [one.worth_]
+        del fold, one  # a model may keep N² values, which the next fit needs
     found = {} if two_looks is None else two_looks.found()
     if held_out < len(labels):  # the nearest objects are training objects, which are not reported
         found["suspect_labels"] = []
