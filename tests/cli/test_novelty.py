@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from krein import KreinClassifier, load
 from krein.cli import krein
-from krein.cli.predict import Counts
+from krein.cli.counts import Counts
 from krein.cli.status import BY_CHANCE
 from krein.io import open_source
 from krein.measures.sequences import SmithWaterman

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
@@ -16,6 +17,7 @@ from krein.core.ranks import RankAnswers
 from krein.estimators.secondlook import N_RANDOM
 from krein.evaluation import AVAILABLE, evaluate
 from krein.evaluation.heldout import log_losses, reliability
+from krein.evaluation.hits import evaluate_hits
 from krein.evaluation.result import MAPPED, _as_others, shown_objects
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*have a near-duplicate")  # short words have some
@@ -415,3 +417,11 @@ def test_learned_ranks_are_those_that_the_model_answers_with():
         assert told["accuracy"] == pytest.approx(right[there].mean())
         assert told["answered"] == pytest.approx((depths > r)[there].mean())
         assert told["answered_right"] == pytest.approx(right[there & (depths > r)].mean())
+
+
+def test_hits_of_classes_of_one_object_each_are_refused():
+    graph = sparse.csr_matrix(np.ones((4, 4)) - np.eye(4))
+    with pytest.raises(
+        ValueError, match=r"class 'a' has one object \(row 0\), and so have 3 other"
+    ):
+        evaluate_hits(graph, list("abcd"), names=list("abcd"), folds=2)

@@ -90,6 +90,16 @@ def test_missing_values_are_named(tmp_path):
         next(chunks)
 
 
+def test_labels_of_a_file_are_found_by_the_names_in_an_array(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.ones((4, 3)), who=np.array(list("abcd")))
+    (tmp_path / "l.csv").write_text("name,label\nd,4\nc,3\nb,2\na,1\n")
+    labels = str(tmp_path / "l.csv")
+    chunk = open_source(tmp_path / "a.npz", names="who", labels=labels).read()
+    assert (chunk.names, chunk.labels) == (list("abcd"), list("1234"))
+    with pytest.raises(DataError, match="there is no array 'whom'"):
+        open_source(tmp_path / "a.npz", names="whom", labels=labels)
+
+
 class Bomb:
     def __reduce__(self):
         return (print, ("ran",))

@@ -1,4 +1,9 @@
-"""The command `krein`: files in, probabilities and a report out. One file per command."""
+"""The command `krein`: files in, probabilities and a report out. One file per command.
+
+What commands share: `options`, `output` and `group`; for labelled objects `reading`, `comparison`
+(by which measure?) and `hits`; for new objects `predictor`, `letters`, `status` and `rows`.
+`copies` and `counts` belong to `predict`, `service` and `web` to `serve`.
+"""
 
 import os
 

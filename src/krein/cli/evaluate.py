@@ -17,24 +17,22 @@ from ..estimators import MODELS
 from ..io import DataError, NamedObjects
 from ..io.streams import shown
 from . import hits, options
+from .comparison import check_rule
 from .group import command_line, krein_command
 from .options import shortened
 from .output import check_target, printable, say, say_worth, warnings_as_lines
 from .reading import (
-    Comparison,
+    LabelledObjects,
     check_group_option,
-    check_rule,
-    choose_measure,
     describe_classes,
     hint_at_balance,
-    leave_out_small_classes,
     leave_out_unreadable,
     locating,
     naming_skip_unreadable,
     open_input,
     read_groups,
+    read_labelled,
     require_labels,
-    warn_of_matrix,
 )
 
 EVALUATION = ("folds", "label_ranks", "rank_above", "random_state")
@@ -137,25 +135,19 @@ def command(
         show(found, report, as_json, os.path.basename(shown(data.data)), seconds)
         return
     check_group_option(groups, data.data)
-    source = open_input(data, skip_unreadable)
     start = time.perf_counter()
-    whole = source.read()
-    require_labels(whole, source, whole=False)
-    comparison = choose_measure(source.kind, whole.objects, data)
-    chunk, source = leave_out_unreadable(whole, source, comparison)
-    chunk, source = leave_out_small_classes(chunk, source, min_class_size)
-    y = require_labels(chunk, source)
-    warn_of_matrix(chunk, data.distance)
-    group_labels = read_groups(groups, data, source, chunk)
+    read = read_labelled(data, skip_unreadable, min_class_size)
+    chunk, comparison = read.chunk, read.comparison
+    group_labels = read_groups(groups, data, read)
     if not as_json:
-        say("data", f"{len(chunk):,} objects: {printable(source.understood, 200)}")
-        say("classes", describe_classes(y))
-        hint_at_balance(y, class_weight)
+        say("data", f"{len(chunk):,} objects: {printable(read.source.understood, 200)}")
+        say("classes", describe_classes(read.labels))
+        hint_at_balance(read.labels, class_weight)
         say("measure", str(comparison))
     names, tested = chunk.names, None
     if test is not None:
         ranked = settings["label_ranks"] is not None
-        new = test_objects(test, data, chunk, comparison, skip_unreadable, ranked)
+        new = test_objects(test, data, read, skip_unreadable, ranked)
         assert new.labels is not None
         names, tested = new.names, (new.objects, new.labels)
         if not as_json:
@@ -165,7 +157,7 @@ def command(
     with warnings_as_lines(), locating(chunk):
         found = evaluate(
             chunk.objects,
-            y,
+            read.labels,
             compare,
             measure=comparison.given,
             measure_params=comparison.params or None,
@@ -178,14 +170,13 @@ def command(
             verbose=1,
             **settings,
         )
-    show(found, report, as_json, os.path.basename(source.shown), time.perf_counter() - start)
+    show(found, report, as_json, os.path.basename(read.source.shown), time.perf_counter() - start)
 
 
 def test_objects(
     path: str,
     data: options.DataOptions,
-    fitted: NamedObjects,
-    comparison: Comparison,
+    fitted: LabelledObjects,
     skip_unreadable: bool,
     ranked: bool,
 ) -> NamedObjects:
@@ -193,11 +184,13 @@ def test_objects(
 
     Others are kept if labels are paths (`ranked`): they are scored at the ranks that are known.
     """
-    known = set(fitted.labels or ())
+    known = set(fitted.labels)
     source = open_input(replace(data, data=path), skip_unreadable)
     if source.kind == "matrix":
         raise click.UsageError("--test is for objects; a matrix of values is divided into folds")
-    chunk, source = leave_out_unreadable(source.read(), source, comparison, like=fitted)
+    chunk, source = leave_out_unreadable(
+        source.read(), source, fitted.comparison, like=fitted.chunk
+    )
     labels = require_labels(chunk, source, whole=False)
     keep = [i for i, label in enumerate(labels) if label in known]
     if not keep:

@@ -12,7 +12,8 @@ from . import options
 from .evaluate import check_report
 from .group import command_line, krein_command
 from .output import say, warnings_as_lines
-from .predictor import Details, Predictor
+from .predictor import Predictor
+from .rows import Details
 
 
 @krein_command("explain")

@@ -11,29 +11,25 @@ from typing import Any
 import click
 
 from ..estimators import MODELS
-from ..io import NamedObjects, Source
+from ..io import Source
 from . import hits, options
+from .comparison import Comparison, check_rule
 from .group import krein_command
 from .output import check_target, printable, say, say_worth, warnings_as_lines
 from .predictor import too_few_for_novelty
 from .reading import (
-    Comparison,
+    LabelledObjects,
     check_group_option,
-    check_rule,
-    choose_measure,
     column_names,
     describe_classes,
     hint_at_balance,
-    leave_out_small_classes,
-    leave_out_unreadable,
     locating,
     naming_skip_unreadable,
-    open_input,
     read_groups,
-    require_labels,
+    read_labelled,
+    say_groups,
     say_ranks,
     unreadable,
-    warn_of_matrix,
 )
 
 
@@ -103,69 +99,103 @@ def command(
       krein fit people.csv --measure 'name=levenshtein,age=euclidean*0.1' -o model.krein
       krein fit refs-vs-refs.tsv --hits --labels taxonomy.tsv -o model.krein
     """
-    import numpy as np
-
     check_target(output, force=force, reads=(data.data, data.labels))
     check_rule(settings["landmarks"], settings["n_landmarks"])
-    if model == "krein" and settings["landmarks"] not in (None, "stratified"):
-        raise click.UsageError(
-            "--landmarks is for the other models: krein always draws landmarks from each class; "
-            "--n-landmarks sets their number"
-        )
-    settings["calibrate"] = calibrates(model, calibrate)
+    settings["calibrate"] = check_settings(model, calibrate, settings["landmarks"])
+    settings["class_weight"] = class_weight
     if data.hits:
         if model != "krein" or cluster is not None:
             raise click.UsageError("--hits is for --model krein, in memory")
-        settings |= {"class_weight": class_weight, "cache": None}
-        estimator = make_estimator(model, Comparison("precomputed", {}), **settings)
+        estimator = make_estimator(
+            model, Comparison("precomputed", {}), **settings | {"cache": None}
+        )
         with warnings_as_lines():
             hits.fit(data, estimator, output, groups, min_class_size, class_weight)
         return
     if groups is not None and model != "krein" and not settings["calibrate"]:
         raise click.UsageError("--groups are held out together for calibration: add --calibrate")
     check_group_option(groups, data.data)
-    source = open_input(data, skip_unreadable)
     start = time.perf_counter()
-    chunk, whole = first_objects(source)
-    require_labels(chunk, source, whole=False)
-    comparison = choose_measure(source.kind, chunk.objects, data)
-    chunk, source = leave_out_unreadable(chunk, source, comparison, whole=whole)
-    chunk, source = leave_out_small_classes(chunk, source, min_class_size, whole=whole)
-    y = require_labels(chunk, source, whole=whole)
-    warn_of_matrix(chunk, data.distance)
-    number = f"{len(chunk):,}" if whole else f"more than {len(chunk) - 1:,}"
-    say("data", f"{number} objects: {printable(source.understood, 200)}")
-    if whole:
-        say("classes", describe_classes(y))
-        say_ranks(y)
-        hint_at_balance(y, class_weight)
-    say("measure", str(comparison))
-    settings["class_weight"] = class_weight
-    estimator = make_estimator(model, comparison, symmetrize=data.symmetrize, verbose=1, **settings)
-    if groups is not None and (cluster is not None or not whole):
+    read = read_labelled(data, skip_unreadable, min_class_size, in_chunks=True)
+    say_data(read, class_weight)
+    estimator = make_estimator(
+        model, read.comparison, symmetrize=data.symmetrize, verbose=1, **settings
+    )
+    if groups is not None and (cluster is not None or not read.whole):
         raise click.UsageError("--groups needs all objects in memory, and at most 20,000 of them")
     if cluster is not None:
-        fit_on_cluster(estimator, source, cluster, wait)
-    elif whole:
-        with locating(chunk):
-            held = read_groups(groups, data, source, chunk)
-            if held is not None:
-                held = objects_groups(held, chunk, y, estimator)
-            estimator.fit(chunk.objects, y, groups=held)
-        estimator.name_objects(chunk.names)
+        fit_on_cluster(estimator, read.source, cluster, wait)
+    elif read.whole:
+        fit_in_memory(estimator, read, groups, data)
     else:
-        estimator.fit(source)
+        estimator.fit(read.source)
+    keep_column_names(estimator, read.source)
+    estimator.save(output)
+    say_model(model, estimator, read)
+    say("time", f"{time.perf_counter() - start:.1f} s")
+    say("written", output)
+
+
+def check_settings(model: str, calibrate: bool | None, landmarks: str | None) -> bool:
+    """Refuse what the model does not let the user choose; return whether to calibrate it.
+
+    It is calibrated as the user wants, or by default if `calibrate` is None.
+    """
+    if model == "krein" and landmarks not in (None, "stratified"):
+        raise click.UsageError(
+            "--landmarks is for the other models: krein always draws landmarks from each class; "
+            "--n-landmarks sets their number"
+        )
+    always = "calibrate" not in signature(MODELS[model].estimator).parameters
+    if always and calibrate is False:
+        raise click.UsageError(
+            f"--no-calibrate cannot be used with --model {model}, which is always calibrated"
+        )
+    return not always and (MODELS[model].calibrate if calibrate is None else calibrate)
+
+
+def say_data(read: LabelledObjects, class_weight: str | None) -> None:
+    """Print what has been read, and how it is compared."""
+    n = len(read.chunk)
+    number = f"{n:,}" if read.whole else f"more than {n - 1:,}"
+    say("data", f"{number} objects: {printable(read.source.understood, 200)}")
+    if read.whole:
+        say("classes", describe_classes(read.labels))
+        say_ranks(read.labels)
+        hint_at_balance(read.labels, class_weight)
+    say("measure", str(read.comparison))
+
+
+def fit_in_memory(
+    estimator: Any, read: LabelledObjects, groups: str | None, data: options.DataOptions
+) -> None:
+    """Fit to all objects, with their groups and names."""
+    with locating(read.chunk):
+        held = read_groups(groups, data, read)
+        if held is not None:
+            held = objects_groups(held, read, estimator)
+        estimator.fit(read.chunk.objects, read.labels, groups=held)
+    estimator.name_objects(read.chunk.names)
+
+
+def keep_column_names(estimator: Any, source: Source) -> None:
+    """Keep the names of columns of vectors, as scikit-learn stores those of a data frame."""
+    import numpy as np
+
     columns = column_names(source)
-    if columns is not None:  # as scikit-learn stores those of a data frame
+    if columns is not None:
         names = np.array(columns, dtype=np.str_)
         estimator.feature_names_in_ = names.astype(object)
         estimator.model_ = replace(estimator.model_, feature_names=names)
-    estimator.save(output)
-    if not whole:
+
+
+def say_model(model: str, estimator: Any, read: LabelledObjects) -> None:
+    """Print what the model consists of, what it cost, and what its parts are worth."""
+    if not read.whole:
         classes = f"{len(estimator.classes_)} classes"
         say("objects", f"{estimator.n_samples_seen_:,} in {classes}, read in chunks")
-        if source.n_unreadable:
-            say("left out", unreadable(source.n_unreadable), err=True)
+        if read.source.n_unreadable:
+            say("left out", unreadable(read.source.n_unreadable), err=True)
     p, q, _ = estimator.signature_
     say(
         "model",
@@ -175,19 +205,15 @@ def command(
     )
     say("compared", describe_cost(estimator, estimator.n_samples_seen_))
     say_worth(getattr(estimator, "worth_", None))
-    if settings["cache"] is not None and source.kind != "matrix":
+    if estimator.cache is not None and read.source.kind != "matrix":
         reused = estimator.comparisons_reused_
         total = reused + estimator.comparisons_to_fit_
-        say("cache", f"reused {reused:,} of {total:,} comparisons, kept in {settings['cache']}")
+        say("cache", f"reused {reused:,} of {total:,} comparisons, kept in {estimator.cache}")
     if (warning := too_few_for_novelty(estimator.model_)) is not None:
         say("novelty", warning)
-    say("time", f"{time.perf_counter() - start:.1f} s")
-    say("written", output)
 
 
-def objects_groups(
-    groups: str | list[str], chunk: NamedObjects, y: list[str], estimator: Any
-) -> Any:
+def objects_groups(groups: str | list[str], read: LabelledObjects, estimator: Any) -> Any:
     """Return the group of each object, found by the measure if need be; say how many there are."""
     import numpy as np
 
@@ -196,19 +222,17 @@ def objects_groups(
 
     pairs = open_pairs(
         estimator.measure,
-        chunk.objects,
+        read.chunk.objects,
         measure_params=estimator.measure_params,
         symmetrize=estimator.symmetrize,
         n_jobs=estimator.n_jobs,
         verbose=estimator.verbose,
     )
-    codes = np.unique(y, return_inverse=True)[1]
+    codes = np.unique(read.labels, return_inverse=True)[1]
     found = find_groups(groups, pairs, codes, estimator.random_state)
     assert found is not None
-    sizes = np.bincount(found)
-    spent = f"; {pairs.counter.compared:,} pairs compared" if pairs.counter.compared else ""
-    largest = f"the largest of {sizes.max():,} objects"
-    say("groups", f"{len(sizes):,} groups, {largest}, held out together{spent}")
+    compared = pairs.counter.compared
+    say_groups(found, f"; {compared:,} pairs compared" if compared else "")
     return found
 
 
@@ -223,26 +247,6 @@ def make_estimator(model: str, comparison: Comparison, **params: Any) -> Any:
     if given.get("landmarks", "") is None:
         del given["landmarks"]  # the model's own default
     return made(comparison.given, measure_params=comparison.params or None, **given)
-
-
-def calibrates(model: str, wanted: bool | None) -> bool:
-    """Whether to ask a model for calibration: as the user wants, or by default if None."""
-    always = "calibrate" not in signature(MODELS[model].estimator).parameters
-    if always and wanted is False:
-        raise click.UsageError(
-            f"--no-calibrate cannot be used with --model {model}, which is always calibrated"
-        )
-    return not always and (MODELS[model].calibrate if wanted is None else wanted)
-
-
-def first_objects(source: Source) -> tuple[NamedObjects, bool]:
-    """Return the objects and True, or the first ones and False if there are too many for memory."""
-    from ..data.dataset import IN_MEMORY_OBJECTS
-
-    if source.kind == "matrix" or not source.rereadable:
-        return source.read(), True
-    first = next(iter(source.chunks(IN_MEMORY_OBJECTS + 1)))
-    return (first, False) if len(first) > IN_MEMORY_OBJECTS else (source.read(), True)
 
 
 def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) -> None:

@@ -21,7 +21,7 @@ from ..io.streams import bare_name, file_state, quoted, read_once
 from ..io.tables import read_rows
 from .options import DataOptions
 from .output import printable, say, warn, warnings_as_lines
-from .reading import describe_classes, hint_at_balance
+from .reading import describe_classes, describe_small, hint_at_balance, say_groups, small_classes
 
 CLOSE, CLOSE_SHARE = 0.95, 0.2
 """Groups are recommended if this share of the objects has a hit with at least this identity."""
@@ -161,15 +161,13 @@ class _GroupNames(dict[str, Any]):
 def _without_small_classes(
     hits: ReferenceHits, labels: NDArray[np.str_], least: int | None
 ) -> tuple[ReferenceHits, NDArray[np.str_]]:
-    counts = Counter(labels.tolist())
-    small = {label: n for label, n in counts.items() if n < (least or 0)}
+    small = small_classes(Counter(labels.tolist()), least)
     if not small:
         return hits, labels
     kept = np.flatnonzero(~np.isin(labels, list(small)))
     if not len(kept):
         raise DataError(f"all classes have fewer than {least} objects")
-    n = f"{sum(small.values()):,} objects in classes of fewer than {least}"
-    say("left out", f"{n}: {describe_classes(small)}", err=True)
+    say("left out", describe_small(small, least), err=True)
     return hits.at(kept), labels[kept]
 
 
@@ -284,9 +282,7 @@ def fit(
         each = ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
         say("score", f"{found.hits.score}, by the log-loss of held-out objects: {each}")
     if found.groups is not None:
-        sizes = np.bincount(found.groups)
-        largest = f"the largest of {sizes.max():,} objects"
-        say("groups", f"{len(np.unique(found.groups)):,} groups, {largest}, held out together")
+        say_groups(found.groups)
     warn_of_hits(found)
     estimator.save(output)
     n = int(estimator.model_.reference.scores.shape[0])

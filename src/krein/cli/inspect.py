@@ -31,13 +31,11 @@ from ..measures.precomputed import (
 from ..model.file import from_tree
 from ..model.schema import Context, decode
 from . import options
+from .comparison import MATRIX_REMEDIES, Comparison, choose_measure
 from .group import krein_command
 from .options import shortened
 from .output import printable, say
 from .reading import (
-    MATRIX_REMEDIES,
-    Comparison,
-    choose_measure,
     describe_classes,
     describe_single,
     how_to_label,
@@ -499,8 +497,33 @@ def _expected(model: dict[str, Any]) -> dict[str, float] | None:
 
 def show_model(about: dict[str, Any]) -> None:
     """Print the description of a model file."""
-
     say("model", f"{about['model']}: {about['estimator']}")
+    _show_training(about)
+    if about["hits"] is None:
+        _show_comparisons(about)
+    else:
+        scored = f", scored by {about['hits']}" if about["hits"] else ""
+        say("hits", f"among {about['objects']:,} known objects{scored}; nothing is compared")
+        _show_landmark_names(about)
+    if (expected := about["expected"]) is not None:
+        say(
+            "expected",
+            f"accuracy {100 * expected['accuracy']:.1f} %, log-loss {expected['log_loss']:.3f}, "
+            f"on {expected['held_out']:,} held-out training objects",
+        )
+    if about["hits"] is None and about["signature"] is not None:
+        p, q, _ = about["signature"]
+        say("signature", f"{p} positive and {q} negative dimensions")
+    if about["calibrated"] is not None:
+        say("calibrated", "yes" if about["calibrated"] else "no")
+    if about["hits"] is None and about["compared"] is not None:
+        say("compared", f"{about['compared']:,} pairs compared during the fit")
+    say("size", f"{about['bytes']:,} bytes")
+    say("written by", f"krein {about['version']}, format {about['format']}")
+
+
+def _show_training(about: dict[str, Any]) -> None:
+    """Print what a model was fitted to, and how it compares objects."""
     if about["classes"] is not None:
         short = short_labels([str(name) for name in about["classes"]])
         names = [shortened(name) for name in short]
@@ -514,34 +537,22 @@ def show_model(about: dict[str, Any]) -> None:
     say("measure", str(Comparison(about["measure"], about["measure_params"])))
     if about["columns"] is not None:
         say("columns", ", ".join(about["columns"]))
-    if about["hits"] is not None:
-        scored = f", scored by {about['hits']}" if about["hits"] else ""
-        say("hits", f"among {about['objects']:,} known objects{scored}; nothing is compared")
-        about = about | {"comparisons": None, "signature": None, "compared": None}
+
+
+def _show_comparisons(about: dict[str, Any]) -> None:
+    """Print what new objects are compared with."""
     rule = f", chosen by {about['landmark_rule']}" if about["landmark_rule"] else ""
-    if about["hits"] is None:
-        say("landmarks", f"{about['landmarks']:,}, one comparison each per new object{rule}")
-    numbers = [str(number) for number in about["landmark_rows"] or ()]
-    if about["landmark_names"] not in (None, numbers):
-        say("names", _shortened([printable(name, 30) for name in about["landmark_names"]]))
+    say("landmarks", f"{about['landmarks']:,}, one comparison each per new object{rule}")
+    _show_landmark_names(about)
     if about["comparisons"] is not None:
         more = f"; {about['candidates']:,} in a second look" if about["candidates"] else ""
         say("comparisons", f"{about['comparisons']:,.0f} per prediction on average{more}")
-    if (expected := about["expected"]) is not None:
-        say(
-            "expected",
-            f"accuracy {100 * expected['accuracy']:.1f} %, log-loss {expected['log_loss']:.3f}, "
-            f"on {expected['held_out']:,} held-out training objects",
-        )
-    if about["signature"] is not None:
-        p, q, _ = about["signature"]
-        say("signature", f"{p} positive and {q} negative dimensions")
-    if about["calibrated"] is not None:
-        say("calibrated", "yes" if about["calibrated"] else "no")
-    if about["compared"] is not None:
-        say("compared", f"{about['compared']:,} pairs compared during the fit")
-    say("size", f"{about['bytes']:,} bytes")
-    say("written by", f"krein {about['version']}, format {about['format']}")
+
+
+def _show_landmark_names(about: dict[str, Any]) -> None:
+    numbers = [str(number) for number in about["landmark_rows"] or ()]
+    if about["landmark_names"] not in (None, numbers):
+        say("names", _shortened([printable(name, 30) for name in about["landmark_names"]]))
 
 
 def _shortened(names: list[str]) -> str:

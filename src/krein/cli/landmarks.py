@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from . import options
+from .comparison import check_rule, choose_measure
 from .fit import make_estimator
 from .group import krein_command
 from .output import RowWriter, check_target, choose_row_format, writing
-from .reading import check_rule, choose_measure, locating, open_input, require_labels
+from .reading import locating, open_input, require_labels
 
 
 @krein_command("landmarks")

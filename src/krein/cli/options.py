@@ -79,6 +79,20 @@ def together(*options: Decorator) -> Decorator:
     return add
 
 
+def gathered(record: type, name: str) -> Decorator:
+    """Return a decorator that passes the options called like the fields of a dataclass as one."""
+
+    def add(function: Function) -> Function:
+        @wraps(function)
+        def command(**given: Any) -> Any:
+            own = {one.name: given.pop(one.name) for one in fields(record) if one.name in given}
+            return function(**{name: record(**own)}, **given)
+
+        return command
+
+    return add
+
+
 def split_names(
     context: click.Context, option: click.Parameter, value: str | None
 ) -> list[str] | None:
@@ -173,14 +187,13 @@ class DataOptions:
 def labelled_data(function: Function) -> Function:
     """Add DATA and the options that describe it; the command receives them as `DataOptions`."""
 
+    function = gathered(DataOptions, "data")(function)
+
     @wraps(function)
     def command(both_strands: bool, **given: Any) -> Any:
         if both_strands:
             given["measure_params"] += ("both_strands=true",)
-        described = {
-            one.name: given.pop(one.name) for one in fields(DataOptions) if one.name in given
-        }
-        return function(DataOptions(**described), **given)
+        return function(**given)
 
     return together(
         click.argument("data", type=click.Path(allow_dash=True)),

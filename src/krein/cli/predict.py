@@ -4,57 +4,58 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import tempfile
 import time
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, astuple, dataclass
 from itertools import islice
-from typing import IO, Any
+from typing import Any
 
 import click
 import numpy as np
 
 from ..core.conformal import benjamini_hochberg
-from ..core.ranks import PREFIX, find_separator, rank_code, rank_path
-from ..io import DataError, NamedObjects, Source
-from ..io.airr import NO_CELL, ReceptorTable
+from ..core.ranks import find_separator
+from ..io import Source
 from ..io.modelfile import is_model
-from ..io.streams import is_stream, read_lines
-from ..io.tables import LayoutSource, TableFile
+from ..io.streams import is_stream
 from . import options
+from .copies import completing, splitting
+from .counts import Counts
 from .group import krein_command
 from .output import (
     Resumable,
     RowWriter,
-    as_cell,
     check_target,
     choose_row_format,
     file_hash,
-    printable,
     say,
-    warn,
     warnings_as_lines,
     writing,
 )
-from .predictor import AT_A_TIME, Details, Predictor
-from .status import (
-    AMBIGUOUS,
-    BY_CHANCE,
-    CLASSIFIED,
-    NOVEL,
-    UNREADABLE,
-    Row,
-    by_probability,
-    decide_again,
-    is_classified,
-)
+from .predictor import AT_A_TIME, Predictor
+from .rows import Details
+from .status import Row, by_probability, decide_again
 
 MOST_NEAREST = 1000
 """Maximum number of nearest objects that a row lists, in three columns each."""
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The files to write; no `output` stands for standard output."""
+
+    output: str | None
+    kraken_report: str | None
+    classified_out: str | None
+    unclassified_out: str | None
+    table_out: str | None
+
+    @property
+    def copies(self) -> bool:
+        """Whether the objects are copied, too."""
+        return bool(self.classified_out or self.unclassified_out or self.table_out)
 
 
 def split_rank_names(
@@ -178,28 +179,18 @@ def split_rank_names(
 @options.hit_columns
 @options.reading
 @options.jobs
+@options.gathered(Details, "details")
+@options.gathered(Targets, "targets")
 def command(
     model: str,
     new: str,
-    output: str | None,
+    targets: Targets,
+    details: Details,
     row_format: str | None,
     escape_formulas: bool,
-    ambiguous_below: float | None,
     coverage: float | None,
-    top: int | None,
-    label_ranks: str | None,
-    rank_names: tuple[str, ...],
     measure: str | None,
     unknown_letters: str | None,
-    strand: str,
-    novel_below: float | None,
-    sets: float | None,
-    fdr: float | None,
-    evidence: int | None,
-    classified_out: str | None,
-    unclassified_out: str | None,
-    table_out: str | None,
-    kraken_report: str | None,
     resume: bool,
     sizein: bool,
     n_jobs: int | None,
@@ -227,67 +218,55 @@ def command(
       zcat new.fasta.gz | krein predict model.krein > labels.csv
       krein predict model.krein queries-vs-refs.tsv --queries queries.fasta -o labels.csv
     """
-    _check_coverage(coverage, ambiguous_below, bool(classified_out or unclassified_out))
-    targets = [output, kraken_report, classified_out, unclassified_out, table_out]
+    _check_coverage(coverage, details, targets)
     _check_files(model, new, targets)
     predictor = Predictor(
         model,
-        Details(
-            top or 0,
-            ambiguous_below,
-            novel_below,
-            sets,
-            evidence,
-            label_ranks,
-            rank_names,
-            selected=fdr is not None,
-            strand=strand,
-        ),
+        details,
         n_jobs=n_jobs,
         unknown_letters=unknown_letters,
         max_size=reading["max_size"],
         measure=measure,
     )
-    if coverage is not None and predictor.taxonomy:
+    if coverage is not None and predictor.maker.taxonomy:
         raise click.UsageError(
             "--coverage is for plain labels: a path is answered at the deepest rank that is "
             "certain enough; use --ambiguous-below instead"
         )
     source = predictor.open(new, **reading)
     start = time.perf_counter()
-    chosen = choose_row_format(output, row_format, source)
-    # rows that are written after all have been read, and copies of objects, cannot be resumed
-    late = coverage is not None or fdr is not None
-    copies = classified_out or unclassified_out or table_out
+    chosen = choose_row_format(targets.output, row_format, source)
     part = None
-    if not late and not copies:
-        part = _part(model, output, predictor, source, chosen, resume)
+    # rows that are written after all have been read, and copies of objects, cannot be resumed
+    if coverage is None and details.fdr is None and not targets.copies:
+        part = _part(model, targets.output, predictor, source, chosen, resume)
     if resume and part is None:
         raise click.UsageError(
             "--resume needs -o FILE, which is not compressed, and NEW on disk; it cannot be used "
             "with --coverage, --fdr, --table-out, --classified-out or --unclassified-out"
         )
-    counts = Counts(predictor.separator or find_separator(predictor.labels), sizein)
+    columns, threshold = predictor.maker.names, predictor.model.ambiguous_below
+    counts = Counts(predictor.maker.separator or find_separator(predictor.maker.labels), sizein)
     with (
         warnings_as_lines(),
-        splitting(source, classified_out, unclassified_out) as splitter,
-        completing(source, table_out, predictor.names[1:], escape_formulas) as completer,
-        writing(output) if part is None else part.writing() as file,
+        splitting(source, targets.classified_out, targets.unclassified_out) as splitter,
+        completing(source, targets.table_out, columns[1:], escape_formulas) as completer,
+        writing(targets.output) if part is None else part.writing() as file,
     ):
         done = 0 if part is None else part.rows
         writer = RowWriter(
-            file, predictor.names, chosen, escape_formulas=escape_formulas, has_header=done > 0
+            file, columns, chosen, escape_formulas=escape_formulas, has_header=done > 0
         )
         if part is not None:
             counts.add(part.earlier(chosen))
         found = predictor.rows(source, done)
         if completer is not None:
             found = completer.note_lines(found)
-        rows, threshold = splitter.split(found), predictor.model.ambiguous_below
+        rows = splitter.split(found)
         if coverage is not None:
             rows, threshold = _covering(rows, coverage)
-        if fdr is not None:
-            rows = _selecting(rows, fdr)
+        if details.fdr is not None:
+            rows = _selecting(rows, details.fdr)
         for some in rows:
             writer.write(some)
             counts.add(some)
@@ -295,52 +274,39 @@ def command(
                 part.complete(file, len(some))
             if completer is not None:
                 completer.add(some)
-    if kraken_report is not None:
-        with writing(kraken_report) as file:
+    if targets.kraken_report is not None:
+        with writing(targets.kraken_report) as file:
             counts.report.write(file)
     predictor.warn_of_objects()
     counts.warn_of_objects()
-    if output is not None:
-        _say_results(counts, time.perf_counter() - start, predictor.ranks, threshold, fdr)
-        say("written", output, err=True)
+    if targets.output is not None:
+        seconds = time.perf_counter() - start
+        counts.say_results(seconds, predictor.maker.ranks, threshold, details.fdr)
+        say("written", targets.output, err=True)
 
 
-def _check_coverage(coverage: float | None, ambiguous_below: float | None, split: bool) -> None:
+def _check_coverage(coverage: float | None, details: Details, targets: Targets) -> None:
     """Refuse a coverage together with options that it contradicts."""
     if coverage is None:
         return
-    if ambiguous_below is not None:
+    if details.ambiguous_below is not None:
         raise click.UsageError("use either --ambiguous-below or --coverage, not both")
-    if split:
+    if targets.classified_out or targets.unclassified_out:
         raise click.UsageError(
             "--coverage needs all objects before it calls any ambiguous, but --classified-out and "
             "--unclassified-out write as objects arrive: use --ambiguous-below instead"
         )
 
 
-def _check_files(model: str, new: str, targets: Sequence[str | None]) -> None:
+def _check_files(model: str, new: str, targets: Targets) -> None:
     """Refuse a model in place of the objects, and files that would be written over."""
     if is_model(new) and not is_model(model):
         raise click.UsageError(f"MODEL comes before NEW: krein predict {new} {model}")
-    for i, target in enumerate(targets):
-        others = [other for other in targets[1:i] if other is not None]
-        check_target(target, reads=(model, new), writes=[targets[0], *others] if i else ())
-
-
-def _say_results(
-    counts: Counts, seconds: float, ranks: Sequence[str], threshold: float, fdr: float | None
-) -> None:
-    """Print how many objects got a label, and why the others did not."""
-    total, classified = counts.by_status.total(), counts.classified
-    answered = [name for name in ranks[::-1] if counts.by_rank[name]]
-    at_ranks = ", ".join(f"{counts.by_rank[name]:,} at {name}" for name in answered)
-    depths = f": {at_ranks}" if at_ranks else ""
-    say("labelled", f"{classified:,} of {total:,} objects in {seconds:.1f} s{depths}", err=True)
-    if classified < total:
-        say("unlabelled", counts.describe_others(threshold), err=True)
-    if fdr is not None:
-        lists = f"{counts.selected['label']:,} labels, {counts.selected['novel']:,} novel"
-        say("selected", f"{lists}; at most {100 * fdr:g} % errors expected in each", err=True)
+    rows, *others = astuple(targets)
+    check_target(rows, reads=(model, new))
+    for i, target in enumerate(others):
+        writes = [rows, *(other for other in others[:i] if other is not None)]
+        check_target(target, reads=(model, new), writes=writes)
 
 
 def _part(
@@ -360,14 +326,11 @@ def _part(
     asked = {
         "model": file_hash(model),
         "input": file_hash(source.path) if os.path.isfile(source.path) else source.path,
-        "options": json.dumps([predictor.names, details, row_format, predictor.unknown_letters]),
+        "options": json.dumps(
+            [predictor.maker.names, details, row_format, predictor.unknown_letters]
+        ),
     }
     return Resumable(output, asked, resume)
-
-
-def answer_of(row: Row) -> str:
-    """Return the label of a classified object: that of the deepest certain rank, if there are."""
-    return str(row.get("rank_label", row["label"]))
 
 
 # --coverage and --fdr
@@ -439,302 +402,3 @@ def _selecting(rows: Iterator[list[Row]], fdr: float) -> Iterator[list[Row]]:
                 found = [name for name, chosen in lists.items() if next(chosen)]
                 row["selected"] = "|".join(found) or None
         yield part
-
-
-# --classified-out and --unclassified-out: split the objects into two files, as Kraken does
-
-
-class Splitter:
-    """Writes objects to one of two files, by whether they are classified.
-
-    Sequences are written as FASTA while they are read, each with its label. The lines of other text
-    files are copied after all objects have been read: the reader records the line on which each
-    object begins; it ends where the next one begins. Lines before the first object go to both
-    files.
-    """
-
-    def __init__(self, source: Source, files: dict[bool, IO[str] | None]) -> None:
-        self.source, self.files = source, files
-        self._first_lines, self._classified = array("q"), bytearray()
-
-    def split(self, found: Iterable[tuple[NamedObjects, list[Row]]]) -> Iterator[list[Row]]:
-        """Yield the rows of each chunk, after its objects have been written or recorded."""
-        for chunk, rows in found:
-            if any(self.files.values()):
-                self._add(chunk, rows)
-            yield rows
-
-    def _add(self, chunk: NamedObjects, rows: list[Row]) -> None:
-        if self.source.kind == "sequences":
-            for sequence, row in zip(chunk.objects, rows, strict=True):
-                classified = is_classified(row)
-                if (file := self.files[classified]) is not None:
-                    label = f" label={answer_of(row)}" if classified else ""
-                    file.write(f">{row['name']}{label}\n{sequence}\n")
-            return
-        if chunk.lines is None:
-            raise DataError(
-                f"{chunk.path}: --classified-out and --unclassified-out copy lines, but this is "
-                f"not a text file; select the rows by name from the output instead"
-            )
-        self._first_lines.extend(chunk.lines)
-        self._classified.extend(map(is_classified, rows))
-
-    def finish(self) -> None:
-        """Copy the recorded lines."""
-        if self.source.kind == "sequences" or not any(self.files.values()):
-            return
-        i, to = -1, [self.files[True], self.files[False]]
-        max_size = getattr(self.source, "max_size", None)
-        self.source.refuse_changes()
-        for number, text in enumerate(read_lines(self.source.path, max_size), 1):
-            if i + 1 < len(self._first_lines) and number == self._first_lines[i + 1]:
-                i += 1
-                to = [self.files[bool(self._classified[i])]]
-            for file in to:
-                if file is not None:
-                    file.write(text)
-
-
-@contextmanager
-def splitting(
-    source: Source, classified: str | None, unclassified: str | None
-) -> Iterator[Splitter]:
-    """Open the files that objects are split into, if any."""
-    if (classified or unclassified) and source.kind != "sequences" and not source.rereadable:
-        raise click.UsageError(
-            "--classified-out and --unclassified-out read NEW a second time, unless it is FASTA: "
-            f"save {source.shown} to a file first"
-        )
-    with ExitStack() as stack:
-        files = {
-            which: None if path is None else stack.enter_context(writing(path))
-            for which, path in ((True, classified), (False, unclassified))
-        }
-        splitter = Splitter(source, files)
-        yield splitter
-        splitter.finish()
-
-
-# --table-out: the table itself, with the answers in new columns
-
-
-class Completer:
-    """Writes a copy of a table with the answers in new columns.
-
-    Answers wait in a temporary file until all objects have been read; the rows are then read again.
-    A row belongs to the object that begins on its line, or to the same cell as that object.
-    """
-
-    def __init__(
-        self,
-        source: LayoutSource,
-        columns: list[str],
-        answers: IO[str],
-        writer: RowWriter,
-    ) -> None:
-        self.source, self.columns, self.answers, self.writer = source, columns, answers, writer
-        self._lines = array("q")
-
-    def note_lines(
-        self, found: Iterable[tuple[NamedObjects, list[Row]]]
-    ) -> Iterator[tuple[NamedObjects, list[Row]]]:
-        """Note the line on which each object begins."""
-        for chunk, rows in found:
-            self._lines.extend(chunk.lines or ())
-            yield chunk, rows
-
-    def add(self, rows: list[Row]) -> None:
-        """Keep the answers for some objects."""
-        for row in rows:
-            self.answers.write(json.dumps([as_cell(row[name]) for name in self.columns]) + "\n")
-
-    def finish(self) -> None:
-        """Write the table."""
-        self.source.refuse_changes()
-        self.answers.seek(0)
-        rows = iter(self.source.read_rows())
-        _, heading = next(rows)
-        self.writer.write_cells([*heading, *(f"krein_{name}" for name in self.columns)])
-        at, nothing = getattr(self.source, "cell_column", None), [None] * len(self.columns)
-        n, cell, answer = 0, "", nothing
-        for line, row in rows:
-            of_cell = row[at].strip() if at is not None and at < len(row) else ""
-            if n < len(self._lines) and line == self._lines[n]:
-                n, cell, answer = n + 1, of_cell, json.loads(self.answers.readline())
-            elif of_cell.lower() in NO_CELL or of_cell != cell:
-                answer = nothing
-            empty = [""] * (len(heading) - len(row))
-            self.writer.write_cells([*row, *empty, *answer])
-
-
-@contextmanager
-def completing(
-    source: Source, path: str | None, columns: list[str], escape_formulas: bool
-) -> Iterator[Completer | None]:
-    """Open the copy of the table, if one is wanted."""
-    if path is None:
-        yield None
-        return
-    if (
-        not isinstance(source, TableFile | ReceptorTable)
-        or not source.layout.heading
-        or (isinstance(source, ReceptorTable) and not source.header)
-    ):
-        raise click.UsageError("--table-out needs NEW to be a CSV or TSV file with a header")
-    if not source.rereadable:
-        raise click.UsageError(
-            f"--table-out reads NEW a second time: save {source.shown} to a file first"
-        )
-    with writing(path) as file, tempfile.TemporaryFile("w+", encoding="utf-8") as answers:
-        row_format = "tsv" if choose_row_format(path, None) == "tsv" else "csv"
-        writer = RowWriter(file, (), row_format, escape_formulas=escape_formulas)
-        completer = Completer(source, columns, answers, writer)
-        yield completer
-        completer.finish()
-
-
-# Counts of the objects in a run
-
-Taxon = tuple[str, ...]
-
-
-class KrakenReport:
-    """The number of objects at each label and below it, in the format of Kraken's reports.
-
-    It has six tab-separated columns: share in per cent, objects at or below the label, objects at
-    the label, rank, identifier (always 0, since labels have none), and name, indented by depth.
-    Taxonomy labels form a tree; `separator` is the sign between their ranks, None for plain labels.
-
-    Examples
-    --------
-    >>> import sys
-    >>> report = KrakenReport(";")
-    >>> for label in ["a;b", "a;c", "a;c", None]:
-    ...     report.add(label)
-    >>> report.write(sys.stdout) # doctest: +NORMALIZE_WHITESPACE
-     25.00  1  1  U   0  unclassified
-     75.00  3  0  R   0  root
-     75.00  3  0  R1  0    a
-     50.00  2  2  R2  0      c
-     25.00  1  1  R2  0      b
-    """
-
-    def __init__(self, separator: str | None = None) -> None:
-        self.separator = separator
-        self._own: Counter[Taxon] = Counter()
-        self._unclassified = 0
-
-    def add(self, label: str | None, n: int = 1) -> None:
-        """Count n objects by their label, None if they are unclassified."""
-        if label is None:
-            self._unclassified += n
-        else:
-            self._own[tuple(rank_path(label, self.separator)) if self.separator else (label,)] += n
-
-    def write(self, file: IO[str]) -> None:
-        """Write the lines, the largest clades first."""
-        total = self._unclassified + self._own.total()
-
-        def line(below: int, own: int, rank: str, name: str) -> str:
-            share = 100 * below / total if total else 0.0
-            return f"{share:6.2f}\t{below}\t{own}\t{rank}\t0\t{name}\n"
-
-        file.write(line(self._unclassified, self._unclassified, "U", "unclassified"))
-        file.write(line(self._own.total(), 0, "R", "root"))
-        below: Counter[Taxon] = Counter()
-        for path, count in self._own.items():
-            for depth in range(1, len(path) + 1):
-                below[path[:depth]] += count
-        for path in _in_order(below, ()):
-            bare = PREFIX.sub("", path[-1], count=1) if self.separator else path[-1]
-            name = "  " * len(path) + " ".join(bare.split())
-            file.write(line(below[path], self._own[path], rank_code(path), name))
-
-
-def _in_order(below: Counter[Taxon], parent: Taxon) -> Iterator[Taxon]:
-    depth = len(parent) + 1
-    children = [path for path in below if len(path) == depth and path[:-1] == parent]
-    for path in sorted(children, key=lambda path: (-below[path], path)):
-        yield path
-        yield from _in_order(below, path)
-
-
-class Counts:
-    """Counts of objects by status, and by label if they are classified."""
-
-    def __init__(self, separator: str | None = None, sizein: bool = False) -> None:
-        self.sizein = sizein
-        self.by_status: Counter[str] = Counter()
-        self.first_reason = ""
-        self.by_chance = 0  # ambiguous objects that are no nearer than random ones
-        self.selected: Counter[str] = Counter()
-        self.by_rank: Counter[str] = Counter()
-        self.names: set[str] = set()
-        self.repeated: list[str] = []  # names that occur again
-        self.report = KrakenReport(separator)
-
-    @property
-    def classified(self) -> int:
-        """Number of objects that got a label."""
-        return sum(self.by_status[status] for status in CLASSIFIED)
-
-    def describe_others(self, threshold: float) -> str:
-        """Return the number of objects without a label, by status."""
-        below = f"probability below {threshold:.4g}"
-        if self.by_chance:
-            others = self.by_status[AMBIGUOUS] - self.by_chance
-            below = f"{others:,} with a {below}, " if others else ""
-            below += f"{self.by_chance:,} no nearer than random objects"
-        return ", ".join(
-            f"{n:,} {status}{f' ({below})' if status == AMBIGUOUS else ''}"
-            for status in (AMBIGUOUS, NOVEL, UNREADABLE)
-            if (n := self.by_status[status])
-        )
-
-    def warn_of_objects(self) -> None:
-        """Warn of repeated names and of objects that cannot be read; refuse if none can be."""
-        if self.repeated:
-            n, first = len(self.repeated), printable(repr(self.repeated[0]), 60)
-            warn(f"{n:,} rows have the same name as an earlier one, such as {first}")
-        unreadable, total = self.by_status[UNREADABLE], self.by_status.total()
-        if unreadable == total:
-            raise DataError(self.first_reason)
-        if unreadable:
-            first = "" if unreadable == 1 else "the first is "
-            reason = printable(self.first_reason, 200)
-            warn(f"{unreadable:,} of {total:,} objects cannot be read: {first}{reason}")
-
-    def add(self, rows: Iterable[Row]) -> None:
-        """Count some rows."""
-        for row in rows:
-            n = size_of_name(row["name"]) if self.sizein else 1
-            if row["name"] in self.names:
-                self.repeated.append(row["name"])
-            elif len(self.names) < MOST_NAMES:
-                self.names.add(row["name"])
-            self.by_status[row["status"]] += n
-            if row["status"] == UNREADABLE:
-                self.first_reason = self.first_reason or row["reason"]
-            if row["status"] == AMBIGUOUS and row["reason"] == BY_CHANCE:
-                self.by_chance += n
-            self.selected.update((row.get("selected") or "").split("|"))
-            if row.get("rank") is not None:
-                self.by_rank[row["rank"]] += n
-            self.report.add(answer_of(row) if is_classified(row) else None, n)
-
-
-MOST_NAMES = 1_000_000
-"""Names are remembered up to this number, to find those that occur again."""
-
-_SIZE = re.compile(r"(?:^|;)size=(\d{1,15})(?=;|$)")
-
-
-def size_of_name(name: str) -> int:
-    """Return how many reads a sequence stands for, as vsearch writes it into the name.
-
-    >>> size_of_name("read7;size=12"), size_of_name("size=3;ee=0.1"), size_of_name("read8")
-    (12, 3, 1)
-    """
-    found = _SIZE.search(name)
-    return 1 if found is None else int(found[1])

@@ -1,11 +1,11 @@
-"""A loaded model and its predictions as rows: for `predict`, `explain` and `serve`."""
+"""A loaded model and its answers about new objects: for `predict`, `explain` and `serve`."""
 
 from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
@@ -13,47 +13,24 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.ranks import Rank, RankAnswers, rank_names, rank_path
-from ..core.shapes import Array, Indices
 from ..data.dataset import NAMED, describe_foreign
 from ..io import DataError, NamedObjects, Source, open_source
 from ..io.tables import JsonLines
 from ..measures import take
 from ..model.model import Comparisons, Model
+from .comparison import own_measure_of
 from .letters import letter_reader, strand_detector, turn
 from .options import message_of, printable
 from .output import reading_progress, warn
-from .reading import match_columns, own_measure_of
-from .status import NOVEL, UNREADABLE, Assessed, Decision, Ranked, Row, decide
+from .reading import match_columns
+from .rows import EVIDENCE_OBJECTS, Details, RowMaker
+from .status import Assessed, Row
 
 AT_A_TIME = 2048
 """Number of objects in memory at a time."""
 
-MOST_LISTED, LISTED_CLASSES = 20, 10
-"""A service lists the probabilities of all classes, or if there are more than 20, of the 10 most
-probable ones."""
-
-EVIDENCE_OBJECTS = 3
-"""Number of known objects that a service names as evidence."""
-
 ANSWER_BYTES = 2**26
 """Answers for sequences and strings are kept up to this size in total, for copies of them."""
-
-
-@dataclass(frozen=True)
-class Details:
-    """What to report beyond the label and the runner-up; None and 0 leave it out."""
-
-    top: int = 0  # number of most probable labels
-    ambiguous_below: float | None = None
-    novel_below: float | None = None
-    sets: float | None = None  # share of the sets of labels that contain the true one
-    evidence: int | None = None  # number of nearest known objects
-    ranks: str | None = None  # separator of hierarchical labels; by default, the model's own
-    rank_names: tuple[str, ...] = ()
-    nested: bool = False  # for JSON: all probabilities and the evidence, each in one cell
-    selected: bool = False  # the p-value of a wrong label, and a cell for the lists of the object
-    strand: str = "auto"  # of DNA: plus, both, or auto
 
 
 class Predictor:
@@ -85,9 +62,8 @@ class Predictor:
             details = replace(details, evidence=EVIDENCE_OBJECTS if self.assesses else None)
         self.details, self.unknown_letters = details, unknown_letters
         self._set_thresholds()
-        self.labels = [str(label) for label in self.model.classes.tolist()]
-        self.taxonomy = self._taxonomy()
-        self.ranks = self._rank_names()
+        self.strands = strand_detector(self.model, details.strand)
+        self.maker = RowMaker(self.model, details, self.strands is not None)
         self.letters = letter_reader(self.model.measure, unknown_letters)
         if unknown_letters is not None and self.letters is None:
             raise click.UsageError(
@@ -95,11 +71,7 @@ class Predictor:
                 f"{self.model.measure.name}"
             )
         self.foreign: dict[str, tuple[list[str], int]] = {}  # some names and the number, by reason
-        self.strands = strand_detector(self.model, details.strand)
-        self._nothing = _no_predictions(len(self.labels), len(self.ranks))
-        self.kept = KeptAnswers(self._nothing.dtype.itemsize)
-        nothing = Assessed([], [], self._nothing, {}, {}, set())
-        self.names = ["name", *self._columns(nothing, self._ranked(nothing), {})]
+        self.kept = KeptAnswers(self.maker.nothing.dtype.itemsize)
 
     def _set_thresholds(self) -> None:
         """Pass the thresholds on to the model; refuse options that it does not support."""
@@ -115,7 +87,7 @@ class Predictor:
         for option, value in (
             ("--novel-below", details.novel_below),
             ("--sets", details.sets),
-            ("--fdr", details.selected or None),
+            ("--fdr", details.fdr),
             ("evidence", details.evidence),
         ):
             if value is not None:
@@ -123,49 +95,6 @@ class Predictor:
                     f"{option} needs a model with held-out scores: krein fit --model krein, or "
                     "--calibrate"
                 )
-
-    def _taxonomy(self) -> list[Rank]:
-        """Return the ranks of the labels; none if they are not paths."""
-        own, given = self.model.ranks, self.details.ranks
-        if given is None or (own is not None and given == own.separator):
-            return self.model.taxonomy
-        if not any(given in label for label in self.labels):
-            raise DataError(f"--label-ranks {given}: no label of the model contains {given!r}")
-        try:
-            return Rank.each(self.labels, given)
-        except ValueError as error:
-            raise DataError(f"--label-ranks: {error}") from error
-
-    @property
-    def separator(self) -> str | None:
-        """The sign between the ranks of the labels; None if they are not paths."""
-        own = self.model.ranks
-        return self.details.ranks or (None if own is None else own.separator)
-
-    @property
-    def _learned_ranks(self) -> bool:
-        """Whether the model has learned these ranks; otherwise, probabilities of classes add up."""
-        return self.taxonomy is self.model.taxonomy and bool(self.taxonomy) and self.assesses
-
-    def _rank_names(self) -> list[str]:
-        """Return the names of the ranks."""
-        if not self.taxonomy:
-            if self.details.rank_names:
-                raise DataError("--rank-names: the labels of the model are not paths; see --help")
-            return []
-        if not 0.5 < self.model.ambiguous_below <= 1:
-            raise DataError(
-                f"--ambiguous-below {self.model.ambiguous_below:g}: labels are paths in a "
-                "taxonomy, so use a number above 0.5, or two answers could be probable enough"
-            )
-        assert self.separator is not None
-        found = rank_names([rank_path(label, self.separator) for label in self.labels])
-        given = self.details.rank_names
-        if given and len(given) != len(found):
-            raise DataError(
-                f"--rank-names: {len(given)} names for {len(found)} ranks, as in {self.labels[0]!r}"
-            )
-        return list(given) or found
 
     def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
         """Open new objects, read as the kind of objects that the model was fitted to."""
@@ -252,7 +181,7 @@ class Predictor:
         refused = reasons.keys() | proteins.keys()
         places = [i for i in range(len(chunk)) if i not in refused]
         readable = take(objects, np.array(places, dtype=np.intp))
-        foreign = proteins | self._find_foreign(readable, chunk, places)
+        foreign = proteins | self._find_foreign(readable, places)
         self._note_foreign(foreign, chunk)
         found, turned = self._on_best_strand(readable, chunk, places, until)
         reasons |= {i: answer for i, answer in found.items() if isinstance(answer, str)}
@@ -260,7 +189,7 @@ class Predictor:
             raise DataError(reasons[min(reasons)])
         good = [i for i in places if i not in reasons]
         answers: list[Any] = [found[i] for i in good]
-        assessed = np.array(answers, dtype=answers[0].dtype) if answers else self._nothing
+        assessed = np.array(answers, dtype=answers[0].dtype) if answers else self.maker.nothing
         compared = take(objects, np.array(good, dtype=np.intp))
         if turned:
             compared = turn(compared, good, turned)
@@ -358,8 +287,8 @@ class Predictor:
                 objects,
                 coverage=self.details.sets,
                 evidence=self.details.evidence,
-                ranks=self._learned_ranks,
-                compare_all=self.details.selected,  # the list of novel objects
+                ranks=self.maker.learned_ranks,
+                compare_all=self.details.fdr is not None,  # the list of novel objects
                 run=run,
             )
             return found
@@ -368,7 +297,7 @@ class Predictor:
         plain["probabilities"] = P
         return plain
 
-    def _find_foreign(self, objects: Any, chunk: NamedObjects, places: list[int]) -> dict[int, str]:
+    def _find_foreign(self, objects: Any, places: list[int]) -> dict[int, str]:
         """Return why objects look unlike the training objects, by position."""
         profile = self.model.profile
         foreign = {} if profile is None else profile.foreign(objects)
@@ -398,129 +327,7 @@ class Predictor:
 
     def rows_of(self, chunk: NamedObjects, until: float | None = None) -> list[Row]:
         """Return the row of each object of a chunk; past `until`, raise `OutOfTime`."""
-        found = self.assess(chunk, until)
-        ranked = self._ranked(found)
-        decided = decide(found, ranked, self.model)
-        columns = self._columns(found, ranked, decided)
-        answered = dict(zip(found.places, zip(*columns.values(), strict=True), strict=True))
-        uncompared = found.foreign.keys() | found.reasons.keys()
-        return [
-            self._row_without_label(name, decided[i])
-            if i in uncompared
-            else dict(zip(self.names, [name, *answered[i]], strict=True))
-            for i, name in enumerate(chunk.names)
-        ]
-
-    def unreadable_row(self, name: str, reason: str) -> Row:
-        """Return the row of an object that cannot be read."""
-        return self._row_without_label(name, Decision(UNREADABLE, reason))
-
-    def _row_without_label(self, name: str, decided: Decision) -> Row:
-        """Return the row of an object that was not compared."""
-        row: Row = dict.fromkeys(self.names) | {"name": name, **decided._asdict()}
-        if decided.status == NOVEL and self.assesses:
-            row["novelty"] = 0.0
-        return row
-
-    def _ranked(self, found: Assessed) -> Ranked | None:
-        """Return the answers at the ranks of the labels; None if they are not paths."""
-        if self.separator is None or not self.taxonomy:
-            return None
-        if self._learned_ranks:
-            answers = RankAnswers.of_fields(found.assessed)
-        else:
-            answers = RankAnswers.of_classes(self.taxonomy, found.assessed["probabilities"])
-        depths = self.model.rank_depths(found.assessed, answers)
-        why = answers.why_not_deeper(
-            self.taxonomy, self.ranks, self.separator, depths, self.model.novel_below
-        )
-        return Ranked(answers, depths, why)
-
-    def _columns(
-        self, found: Assessed, ranked: Ranked | None, decided: Mapping[int, Decision]
-    ) -> dict[str, list[Any]]:
-        """Return the columns of a table of predictions: a name, and a cell for each object."""
-        details, labels, assessed = self.details, self.labels, found.assessed
-        P = assessed["probabilities"]  # (n, C)
-        order = np.argsort(-P, axis=1, kind="stable")  # (n, C): classes, the most probable first
-        cells = self._label_cells(P, order)
-        if ranked is not None:
-            cells |= self._rank_cells(ranked)
-        if details.nested:
-            most = len(labels) if len(labels) <= MOST_LISTED else details.top or LISTED_CLASSES
-            cells["probabilities"] = [
-                {labels[c]: float(p[c]) for c in classes[:most]}
-                for p, classes in zip(P, order.tolist(), strict=True)
-            ]
-        cells["status"] = [decided[i].status for i in found.places]
-        if self.assesses:
-            cells["novelty"] = assessed["novelty"].tolist()
-        if details.selected:
-            cells["doubt"] = assessed["doubt"].tolist()
-            cells["selected"] = [None] * len(P)  # known only after all objects
-        if details.sets is not None:
-            cells["set"] = [
-                "|".join(label for label, inside in zip(labels, row, strict=True) if inside)
-                for row in assessed["set"]
-            ]
-        if details.evidence is not None:
-            cells |= self._evidence_cells(assessed["why"], details.evidence)
-        if self.strands is not None:
-            cells["strand"] = ["-" if i in found.turned else "+" for i in found.places]
-        cells["reason"] = [decided[i].reason for i in found.places]
-        return cells
-
-    def _label_cells(self, P: Array, order: Indices) -> dict[str, list[Any]]:
-        """Return the columns of the most probable labels."""
-
-        def ranked(k: int) -> tuple[list[str], list[float]]:
-            classes = order[:, k]
-            return [self.labels[c] for c in classes], P[np.arange(len(P)), classes].tolist()
-
-        cells: dict[str, list[Any]] = {}
-        cells["label"], cells["probability"] = ranked(0)
-        cells["runner_up"], cells["runner_up_probability"] = ranked(1)
-        most = min(self.details.top, len(self.labels))
-        for k in range(3, most + 1):  # the second is the runner-up
-            cells[f"label_{k}"], cells[f"probability_{k}"] = ranked(k - 1)
-        return cells
-
-    def _evidence_cells(self, why: NDArray[Any], most: int) -> dict[str, list[Any]]:
-        """Return the columns of the nearest known objects."""
-        nearest = [[_known_object(near) for near in one.nearest] for one in why]
-        if self.details.nested:
-            return {"evidence": nearest}
-        columns = {"nearest": "name", "nearest_label": "label", "nearest_value": "value"}
-        return {
-            f"{column}_{k + 1}": [known[k][part] if k < len(known) else None for known in nearest]
-            for k in range(most)
-            for column, part in columns.items()
-        }
-
-    def _rank_cells(self, ranked: Ranked) -> dict[str, list[Any]]:
-        """Return the columns of the deepest rank that is certain enough, and of each rank."""
-        cells: dict[str, list[Any]] = {"rank_label": [], "rank_probability": [], "rank": []}
-        answers = ranked.answers
-        for i, depth in enumerate(ranked.depths.tolist()):
-            k = depth - 1
-            node = self.taxonomy[k].nodes[answers.nodes[i, k, 0]] if depth else None
-            cells["rank_label"].append(node)
-            cells["rank_probability"].append(
-                float(answers.probabilities[i, k, 0]) if depth else None
-            )
-            cells["rank"].append(self.ranks[k] if depth else None)
-        for r, name in enumerate(self.ranks):
-            P = answers.probabilities[:, r, 0].tolist()
-            if self.details.nested:
-                names = [self.taxonomy[r].nodes[k] for k in answers.nodes[:, r, 0]]
-                p_values = answers.novelty[:, r].tolist()
-                each = zip(names, P, p_values, strict=True)
-                cells[name] = [{"label": a, "probability": p, "novelty": q} for a, p, q in each]
-                continue
-            cells[f"{name}_probability"] = P
-            if self._learned_ranks:
-                cells[f"{name}_novelty"] = answers.novelty[:, r].tolist()
-        return cells
+        return self.maker.rows_of(chunk, self.assess(chunk, until))
 
 
 class KeptAnswers:
@@ -553,16 +360,6 @@ class KeptAnswers:
                 self.bytes -= len(contents) + self.itemsize
 
 
-def _no_predictions(n_labels: int, n_ranks: int) -> NDArray[Any]:
-    """Return an empty array of predictions, with the fields that any model may provide."""
-    fields: list[Any] = [("probabilities", np.float64, (n_labels,))]
-    fields += [(name, float) for name in ("novelty", "doubt")]
-    fields += [(name, object) for name in ("status", "set", "why")]
-    fields += [("rank_nodes", np.intp, (n_ranks, 2)), ("rank_probabilities", float, (n_ranks, 2))]
-    fields += [(f"rank_{name}", float, (n_ranks,)) for name in ("unknown", "novelty")]
-    return np.empty(0, dtype=fields)
-
-
 def _is_better(answer: Any, other: Any) -> bool:
     """Whether an answer is for an object that is nearer to known ones, or else more certain."""
     if isinstance(other, str):
@@ -570,11 +367,6 @@ def _is_better(answer: Any, other: Any) -> bool:
     fields = ["novelty"] if "novelty" in answer.dtype.names else []
     own, its = ([one[f] for f in fields] + [one["probabilities"].max()] for one in (answer, other))
     return bool(own > its)
-
-
-def _known_object(near: Any) -> dict[str, Any]:
-    name = near.name or str(near.index)
-    return {"name": name, "label": str(near.label), "value": near.value}
 
 
 def too_few_for_novelty(model: Model) -> str | None:

@@ -1,8 +1,7 @@
-"""From options to objects: open the data, find their labels, and choose a measure."""
+"""From options to objects: open the data, find their labels, and leave out what is not used."""
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,48 +13,26 @@ import click
 import numpy as np
 
 from ..core.ranks import Rank, find_separator, rank_names, rank_path, short_labels
+from ..core.shapes import Indices
 from ..io import DataError, NamedObjects, Source, open_source
 from ..io.labels import PatternLabels
 from ..io.source import RecordSource
 from ..io.streams import UnreadableObjectError, read_once
 from ..io.tables import Layout, LayoutSource
-from ..measures import Combined, Measure
 from ..measures.objects import take
+from .comparison import Comparison, check_name, choose_measure, combined_measure, warn_of_matrix
 from .options import DataOptions, message_of, shortened
 from .output import printable, say, warn
-
-_NUCLEOTIDES = frozenset("ACGTUN")
-_PROTEIN_ALPHABET = frozenset("ACDEFGHIKLMNPQRSTVWYBZXUOJ*")
-
-LONG_TEXT = 1000
-"""From this length on, strings are treated as texts, for which edit distances are slow and say
-little."""
-
-MATRIX_REMEDIES = ("use --distance", "leave --distance out")
-"""Advice for distances read as similarities, and for similarities read as distances."""
 
 
 def open_input(options: DataOptions, skip_unreadable: bool = False) -> Source:
     """Open the data; the options for the measure determine how a table of numbers is read."""
-    if options.distance and options.measure is not None:
-        raise click.UsageError("--distance is for a matrix, which cannot be used with --measure")
+    columns = _check_reading(options)
     wanted = options.input_format
     if options.distance and wanted is None:
         wanted = "matrix"
-    if options.label_pattern is not None:
-        try:
-            PatternLabels(options.label_pattern)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
-    combined = combined_measure(options)
-    if combined is None:
-        check_name(options.measure)  # before anything is read
-    if combined is not None and options.objects is not None:
-        raise click.UsageError(
-            "--objects cannot be used with --measure COLUMN=MEASURE, which names the columns"
-        )
     how: dict[str, Any] = {
-        "objects": options.objects if combined is None else list(combined.columns),
+        "objects": columns or options.objects,
         "names": options.names,
         "labels": options.labels,
         "label_pattern": options.label_pattern,
@@ -83,13 +60,83 @@ def open_input(options: DataOptions, skip_unreadable: bool = False) -> Source:
 
         # the commands say it in terms of their options; filters last until the command ends
         warnings.simplefilter("ignore", KindWarning)
-    if skip_unreadable:
-        if source.kind == "matrix" or not isinstance(source, RecordSource):
-            raise click.UsageError(
-                f"--skip-unreadable is for objects in text and tables, not for {source.shown}"
-            )
-        return source.changed(leave_out=_unreadable_records)
-    return source
+    return _skipping_unreadable(source) if skip_unreadable else source
+
+
+def _check_reading(options: DataOptions) -> list[str] | None:
+    """Refuse options that cannot be used together, before anything is read.
+
+    Returns the columns of records, if the measure names them.
+    """
+    if options.distance and options.measure is not None:
+        raise click.UsageError("--distance is for a matrix, which cannot be used with --measure")
+    if options.label_pattern is not None:
+        try:
+            PatternLabels(options.label_pattern)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+    combined = combined_measure(options)
+    if combined is None:
+        check_name(options.measure)
+        return None
+    if options.objects is not None:
+        raise click.UsageError(
+            "--objects cannot be used with --measure COLUMN=MEASURE, which names the columns"
+        )
+    return list(combined.columns)
+
+
+@dataclass(frozen=True)
+class LabelledObjects:
+    """The objects of DATA that models learn from, with their labels, and how they are compared."""
+
+    chunk: NamedObjects
+    whole: bool
+    """Whether the chunk contains all objects; otherwise, only the first ones, of which there are
+    too many for memory."""
+    source: Source  # which yields these objects, without those that were left out
+    comparison: Comparison
+    labels: list[str]
+
+
+def read_labelled(
+    data: DataOptions, skip_unreadable: bool, min_class_size: int | None, *, in_chunks: bool = False
+) -> LabelledObjects:
+    """Read the objects of DATA, choose a measure for them, and say which are left out.
+
+    `in_chunks`, only the first objects of a large file are read.
+    """
+    source = open_input(data, skip_unreadable)
+    chunk, whole = _first_objects(source) if in_chunks else (source.read(), True)
+    require_labels(chunk, source, whole=False)
+    comparison = choose_measure(source.kind, chunk.objects, data)
+    chunk, source = leave_out_unreadable(chunk, source, comparison, whole=whole)
+    chunk, source = leave_out_small_classes(chunk, source, min_class_size, whole=whole)
+    labels = require_labels(chunk, source, whole=whole)
+    warn_of_matrix(chunk, data.distance)
+    return LabelledObjects(chunk, whole, source, comparison, labels)
+
+
+def _first_objects(source: Source) -> tuple[NamedObjects, bool]:
+    """Return the objects and True, or the first ones and False if there are too many for memory."""
+    from ..data.dataset import IN_MEMORY_OBJECTS
+
+    if source.kind == "matrix" or not source.rereadable:
+        return source.read(), True
+    first = next(iter(source.chunks(IN_MEMORY_OBJECTS + 1)))
+    return (first, False) if len(first) > IN_MEMORY_OBJECTS else (source.read(), True)
+
+
+# Objects that cannot be compared
+
+
+def _skipping_unreadable(source: Source) -> Source:
+    """Return a source that leaves out the records that cannot be read."""
+    if source.kind == "matrix" or not isinstance(source, RecordSource):
+        raise click.UsageError(
+            f"--skip-unreadable is for objects in text and tables, not for {source.shown}"
+        )
+    return source.changed(leave_out=_unreadable_records)
 
 
 def _unreadable_records(chunk: NamedObjects) -> Iterable[int]:
@@ -237,33 +284,44 @@ def leave_out_small_classes(
     Returns the other objects, and the source that yields only them. Of a file that does not fit in
     memory (not `whole`), the labels are counted in one more pass.
     """
-    unlabelled = source.n_left_out
     counts = Counter(chunk.labels)
     if not whole and (least or source.labels.skip):
         counts = Counter(label for part in source.chunks(4096) for label in part.labels or ())
-        unlabelled = source.n_left_out
-    small = {label: n for label, n in counts.most_common() if n < (least or 0)}
+    parts, unlabelled = [], source.n_left_out
+    if unlabelled:
+        objects = "object" if unlabelled == 1 else "objects"
+        parts.append(f"{unlabelled:,} {objects} without a label")
+    small = small_classes(counts, least)
     if small and chunk.labels is not None:
         source = source.changed(labels=source.labels.without(small))
         chunk = chunk.keeping([i for i, label in enumerate(chunk.labels) if label not in small])
         if not len(chunk):
             raise DataError(f"{source.shown}: all classes have fewer than {least} objects")
-    parts = []
-    if unlabelled:
-        objects = "object" if unlabelled == 1 else "objects"
-        parts.append(f"{unlabelled:,} {objects} without a label")
-    if small:
-        named = describe_classes(small)
-        parts.append(f"{sum(small.values()):,} objects in classes of fewer than {least}: {named}")
+        parts.append(describe_small(small, least))
     if parts:
         say("left out", "; ".join(parts), err=True)
-    alone = [label for label, n in counts.items() if n == 1 and label not in small]
+    _warn_of_single([label for label, n in counts.items() if n == 1 and label not in small], counts)
+    return chunk, source
+
+
+def small_classes(counts: Counter[str], least: int | None) -> dict[str, int]:
+    """Return the classes with fewer than `least` objects, with their numbers of objects."""
+    return {label: n for label, n in counts.most_common() if n < (least or 0)}
+
+
+def describe_small(small: Mapping[str, int], least: int | None) -> str:
+    """Return a description of the small classes that are left out."""
+    n = f"{sum(small.values()):,} objects in classes of fewer than {least}"
+    return f"{n}: {describe_classes(small)}"
+
+
+def _warn_of_single(alone: Sequence[str], counts: Mapping[str, int]) -> None:
+    """Warn of classes of one object."""
     if alone:
         from ..landmarks.meb import SmallClassWarning
 
         warnings.simplefilter("ignore", SmallClassWarning)  # said here, by name
         warn(describe_single(alone, counts))
-    return chunk, source
 
 
 def describe_single(alone: Sequence[str], counts: Mapping[str, int]) -> str:
@@ -312,7 +370,7 @@ def check_group_option(groups: str | None, data: str) -> None:
 
 
 def read_groups(
-    groups: str | None, data: DataOptions, source: Source, chunk: NamedObjects
+    groups: str | None, data: DataOptions, found: LabelledObjects
 ) -> str | list[str] | None:
     """Return the groups of the objects that were not left out, by their lines or names.
 
@@ -320,6 +378,7 @@ def read_groups(
     """
     if groups is None or groups.startswith(COMPUTED_GROUPS):
         return groups
+    source, chunk = found.source, found.chunk
     how = replace(data, labels=groups, label_pattern=None, skip_unlabelled=False)
     everything = open_input(how, source.leave_out is not None).read()
     source.refuse_changes()
@@ -327,6 +386,13 @@ def read_groups(
         return everything.labels
     named = dict(zip(everything.lines or everything.names, everything.labels, strict=True))
     return [named[key] for key in chunk.lines or chunk.names]
+
+
+def say_groups(codes: Indices, spent: str = "") -> None:
+    """Print the number of groups, given that of each object, and the size of the largest."""
+    sizes = np.bincount(codes)
+    largest = f"the largest of {sizes.max():,} objects"
+    say("groups", f"{len(sizes):,} groups, {largest}, held out together{spent}")
 
 
 UNBALANCED, FEWEST_TO_WEIGHT = 20, 5
@@ -378,168 +444,3 @@ def describe_classes(labels: Sequence[str] | Mapping[str, int]) -> str:
     if len(shown) > 6:
         shown = [*shown[:3], "…", *shown[-2:]]
     return f"{len(counts)} {'class' if len(counts) == 1 else 'classes'}: {', '.join(shown)}"
-
-
-# Measure
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """How objects are compared, and why."""
-
-    measure: str
-    params: dict[str, Any]
-    reason: str = ""
-    own: Any = None  # the user's own function or measure
-
-    @property
-    def given(self) -> Any:
-        """The measure as estimators take it: a name, or the user's own."""
-        return self.measure if self.own is None else self.own
-
-    def __str__(self) -> str:
-        params = ", ".join(f"{key}={value}" for key, value in self.params.items())
-        return self.measure + (f" ({params})" if params else "") + self.reason
-
-
-def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Comparison:
-    """Return the requested measure, or one that suits the objects."""
-    from ..measures import available, get_measure
-    from ..measures.base import read_parameters
-    from ..measures.function import FunctionMeasure
-    from ..measures.registry import measure_class
-
-    params = options.params()
-    if kind == "matrix":
-        if params:
-            raise click.UsageError("--measure-param needs a measure; a matrix has none")
-        if options.distance:
-            return Comparison("precomputed-distance", {}, " (a matrix of distances)")
-        return Comparison("precomputed", {}, " (a matrix of similarities)")
-    combined = combined_measure(options)
-    if combined is not None:
-        told = ", ".join(f"{name}={value}" for name, value in params.items())
-        return Comparison(options.measure or "", {}, f" ({told})" if told else "", combined)
-    if options.measure:
-        found = Comparison(options.measure, params, own=own_measure_of(options.measure))
-    else:
-        found = suggest_measure(kind, sample, params)
-    try:
-        cls = measure_class(found.measure) if found.measure in available() else FunctionMeasure
-        found = replace(found, params=read_parameters(cls, found.params))
-        get_measure(found.given, found.params)
-    except (ValueError, TypeError) as error:  # an error in the command, not in the data
-        message = message_of(error)
-        if found.params and found.measure in available():
-            given = ", ".join(f"{name}={value}" for name, value in found.params.items())
-            message = f"--measure-param {given}: {message}"
-        raise click.UsageError(message) from error
-    return found
-
-
-def check_name(measure: str | None) -> None:
-    """Refuse a measure of an unknown name; a function of the user's own is not run yet."""
-    from ..measures import available, get_measure
-
-    if measure is None or measure.rpartition(":")[0].endswith(".py") or measure in available():
-        return
-    try:
-        get_measure(measure)
-    except ValueError as error:
-        raise click.UsageError(message_of(error)) from error
-
-
-def combined_measure(options: DataOptions) -> Combined | None:
-    """Return the measure of records that COLUMN=MEASURE,… describes; None for any other text."""
-    text = options.measure or ""
-    if text.rpartition(":")[0].endswith(".py") or ("=" not in text and text != Combined.name):
-        return None
-    from ..measures.combined import parse_parts
-
-    try:
-        return parse_parts(text, options.params())
-    except (ValueError, TypeError) as error:
-        raise click.UsageError(f"--measure {text}: {message_of(error)}") from error
-
-
-def own_measure_of(named: str | None) -> Any:
-    """Return the function or measure of `FILE.py:NAME`; None for any other text.
-
-    The file is executed: it is always named by the user, never by data or a model.
-    """
-    path, _, name = (named or "").rpartition(":")
-    if not path.endswith(".py"):
-        return None
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    if not os.path.isfile(path):
-        raise click.UsageError(f"--measure {named}: there is no file {path}")
-    spec = spec_from_file_location(os.path.basename(path)[:-3], path)
-    assert spec is not None
-    assert spec.loader is not None
-    # not listed among the modules, so its functions are sent to worker processes by value
-    module = module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise click.UsageError(f"--measure {named}: {path} cannot be run: {reason}") from error
-    found = getattr(module, name, None)
-    if found is None or not (callable(found) or isinstance(found, Measure)):
-        names = [key for key, value in vars(module).items() if _is_own(value, module)]
-        listed = f"; it has {', '.join(names)}" if names else ""
-        raise click.UsageError(f"--measure {named}: {path} has no function {name!r}{listed}")
-    return found() if isinstance(found, type) and issubclass(found, Measure) else found
-
-
-def _is_own(value: Any, module: Any) -> bool:
-    here = getattr(value, "__module__", None) == module.__name__
-    return (callable(value) and here) or isinstance(value, Measure)
-
-
-def suggest_measure(kind: str, sample: Sequence[Any], params: dict[str, Any]) -> Comparison:
-    """Return the measure that seems to suit the objects best."""
-    if kind == "vectors":
-        return Comparison("elm", params, ", because the objects are vectors")
-    if kind == "series":
-        return Comparison("dtw", params, ", because the objects are series")
-    if kind == "receptors":
-        return Comparison("tcrdist", params, ", because the objects are T-cell receptors")
-    letters = Counter(letter for text in sample[:500] for letter in text.upper())
-    total = sum(letters.values())
-    nucleotides = sum(letters[letter] for letter in _NUCLEOTIDES)
-    if kind == "sequences" and nucleotides > 0.95 * total:
-        params = {"matrix": "NUC.4.4", **params}
-        return Comparison("smith-waterman", params, ", because the sequences are nucleotides")
-    mean = total / min(len(sample), 500)
-    upper = all(text.isupper() or kind == "sequences" for text in sample[:500])
-    if kind == "sequences" or (mean > 20 and upper and set(letters) <= _PROTEIN_ALPHABET):
-        reason = ", because the objects look like protein sequences"
-        return Comparison("smith-waterman", params, reason)
-    if mean > LONG_TEXT:
-        return Comparison("compression", params, ", because the objects are long texts")
-    return Comparison("levenshtein", params, ", because the objects are strings")
-
-
-def check_rule(landmarks: str | None, n_landmarks: int | None) -> None:
-    """Refuse a number of landmarks for a rule that determines the number itself."""
-    from ..landmarks import get_rule
-
-    if landmarks is None:
-        return
-    try:
-        get_rule(landmarks, n_landmarks)
-    except ValueError as error:
-        raise click.UsageError(message_of(error)) from error
-
-
-def warn_of_matrix(chunk: NamedObjects, distance: bool) -> None:
-    """Print a warning if a matrix, judging by a sample, looks like the other kind."""
-    from ..measures.precomputed import looks_like, mistaken_for, sample_square
-
-    matrix = chunk.objects
-    if chunk.kind != "matrix" or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        return
-    found = looks_like(sample_square(matrix))
-    if mistaken := mistaken_for(found, distance, remedies=MATRIX_REMEDIES):
-        warn(f"{chunk.path}: {mistaken}")

@@ -16,7 +16,7 @@ from ..data.dataset import ForeignObjectWarning
 from .group import krein_command
 from .options import Share, ambiguous_below, novel_below, own_measure, unknown_letters
 from .output import say
-from .predictor import Details
+from .rows import Details
 from .service import Limits, Service
 
 

@@ -18,7 +18,8 @@ from ..io import DataError, NamedObjects
 from ..version import __version__
 from .inspect import describe_model
 from .options import message_of
-from .predictor import Details, Predictor
+from .predictor import Predictor
+from .rows import Details
 from .status import Row
 
 STEP, STEP_SECONDS = 32, 0.2

@@ -95,6 +95,11 @@ def is_classified(row: Row) -> bool:
     return row["status"] in CLASSIFIED
 
 
+def answer_of(row: Row) -> str:
+    """Return the label of a classified object: that of the deepest certain rank, if there are."""
+    return str(row.get("rank_label", row["label"]))
+
+
 def by_probability(row: Row) -> bool:
     """Whether only the probability of its label decides whether an object is ambiguous."""
     return row["status"] not in (NOVEL, UNREADABLE) and row["reason"] is None

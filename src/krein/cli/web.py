@@ -246,7 +246,7 @@ class Predictions:
                 f"allowed: send fewer or shorter objects",
             )
         rows = {
-            i: service.predictor.unreadable_row(parsed.names[i], reason)
+            i: service.predictor.maker.unreadable_row(parsed.names[i], reason)
             for i, reason in parsed.reasons.items()
         }
         self.backlog += cost

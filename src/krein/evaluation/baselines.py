@@ -35,6 +35,8 @@ class Baseline:
     """A short description of the model."""
     needs_all = False
     """Whether it needs all pairs of training objects."""
+    takes_groups = False
+    """Whether `fit` also takes the groups of the objects."""
     landmarks_: Indices
     comparisons_to_fit_: int
 

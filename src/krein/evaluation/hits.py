@@ -7,7 +7,6 @@ The other takes a vote.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -21,8 +20,11 @@ from ..core.shapes import Array, Indices
 from ..data.labelling import check_groups, check_labels
 from ..estimators.krein import KreinClassifier
 from ..version import __version__
+from .baselines import Baseline
 from .groups import groups_per_class, split_folds
-from .result import Evaluation, ModelResult, ObjectMap, PairCount, flattened, shown_objects
+from .plan import Plan
+from .result import Evaluation, ObjectMap, PairCount, flattened, shown_objects
+from .run import cross_validate
 
 VOTED = 10
 """Number of hits that vote."""
@@ -95,22 +97,26 @@ def _lists(graph: Any) -> tuple[Any, Any, Any]:
     return graph.indptr, graph.indices, -graph.data
 
 
-class _Krein:
-    """KreinClassifier on graphs of similarities."""
+class _OnGraph(Baseline):
+    """A classifier on graphs, for objects given by their indices in a graph of hits."""
 
-    title = "KreinClassifier, evidence of the hits"
+    comparisons_to_fit_ = 0
+    comparisons_ = 0.0
 
-    def __init__(self, class_weight: str | None) -> None:
-        self.model = KreinClassifier("precomputed", class_weight=class_weight)
+    def __init__(self, graph: Any, classifier: Any, title: str) -> None:
+        self.graph, self.classifier, self.title = graph, classifier, title
+        self.takes_groups = isinstance(classifier, KreinClassifier)
+        self.landmarks_ = np.empty(0, dtype=np.intp)
 
-    def fit(self, graph: Any, y: NDArray[Any], groups: Any = None) -> _Krein:
+    def fit(self, X: Indices, y: NDArray[Any], **groups: Any) -> _OnGraph:
+        self.train_ = X
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # said once, by the command
-            self.model.fit(graph, y, groups=groups)
+            self.classifier.fit(self.graph[X][:, X], y, **groups)
         return self
 
-    def predict_proba(self, graph: Any) -> Array:
-        found: Array = self.model.predict_proba(graph)
+    def predict_proba(self, X: Indices) -> Array:
+        found: Array = self.classifier.predict_proba(self.graph[X][:, self.train_])
         return found
 
 
@@ -165,63 +171,38 @@ def evaluate_hits(
     >>> bool(found.models["krein"].right.mean() > 0.9)
     True
     """
-    n = graph.shape[0]
-    labels = check_labels(np.asarray(y), n)
+    labels, names = check_labels(np.asarray(y), graph.shape[0]), list(names)
+    grouped = None if groups is None else check_groups(groups, len(labels))
     classes, codes = np.unique(labels, return_inverse=True)
-    grouped = None if groups is None else check_groups(groups, n)
-    single = np.bincount(codes) < 2 if grouped is None else groups_per_class(codes, grouped) < 2
-    if single.any():
+    one_each = np.arange(len(labels)) if grouped is None else grouped
+    single = groups_per_class(codes, one_each) < 2
+    if single.any() and not single.all():
         kept = np.flatnonzero(~single[codes])
         warnings.warn(
-            f"left out {int(single.sum()):,} of the classes ({n - len(kept):,} objects), because "
-            "they consist of one object or group, which cannot be used for training and testing",
+            f"left out {int(single.sum()):,} of the classes ({len(labels) - len(kept):,} objects), "
+            "because they consist of one object or group, which cannot be used for training and "
+            "testing",
             stacklevel=2,
         )
-        return evaluate_hits(
-            graph[kept][:, kept],
-            labels[kept],
-            names=[names[i] for i in kept.tolist()],
-            folds=folds,
-            groups=None if groups is None else np.asarray(groups)[kept],
-            class_weight=class_weight,
-            label_ranks=label_ranks,
-            rank_above=rank_above,
-            random_state=random_state,
-            score=score,
-        )
+        graph, labels, names = graph[kept][:, kept], labels[kept], [names[i] for i in kept]
+        grouped = None if grouped is None else check_groups(grouped[kept], len(kept))
+        classes, codes = np.unique(labels, return_inverse=True)
+    n = len(labels)
     split = split_folds(classes, codes, folds, random_state, grouped)
-    results = {}
-    models: dict[str, Any]
-    models = {"krein": _Krein(class_weight), "best hit": BestHit(), "vote": HitVote()}
-    for name, model in models.items():
-        P = np.zeros((n, len(classes)))
-        seconds = {"compare": 0.0, "fit": 0.0, "predict": 0.0}
-        for fold in range(int(split.max()) + 1):
-            train, test = np.flatnonzero(split != fold), np.flatnonzero(split == fold)
-            began = time.perf_counter()
-            held = {} if grouped is None or name != "krein" else {"groups": grouped[train]}
-            model.fit(graph[train][:, train], labels[train], **held)
-            fitted = time.perf_counter()
-            there = np.searchsorted(classes, np.unique(labels[train]))
-            P[np.ix_(test, there)] = model.predict_proba(graph[test][:, train])
-            seconds["fit"] += fitted - began
-            seconds["predict"] += time.perf_counter() - fitted
-        results[name] = ModelResult(
-            name,
-            model.title,
-            classes,
-            labels,
-            split,
-            P,
-            0,
-            0.0,
-            seconds,
-            [np.empty(0, dtype=np.intp)],
-            None,
-        )
+    plan = Plan(None, labels, names, split, grouped, n, classes)
+    krein = KreinClassifier("precomputed", class_weight=class_weight)
+    models = {
+        "krein": _OnGraph(graph, krein, "KreinClassifier, evidence of the hits"),
+        "best hit": _OnGraph(graph, BestHit(), BestHit.title),
+        "vote": _OnGraph(graph, HitVote(), HitVote.title),
+    }
+    results = {
+        name: cross_validate(name, model, plan, None, random_state)
+        for name, model in models.items()
+    }
     best = min(results.values(), key=lambda one: float(one.fold_log_loss.mean()))
     return Evaluation(
-        names=list(names),
+        names=names,
         labels=labels,
         classes=classes,
         folds=split,

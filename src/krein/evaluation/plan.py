@@ -35,14 +35,14 @@ NAMED_CLASSES = 5
 
 @dataclass(frozen=True)
 class Plan:
-    """N objects, and the fold in which each is held out.
+    """Which of the given objects are evaluated, and the fold in which each is held out.
 
     The first `n_scored` objects are held out while others of their class are in the training set.
     Next come objects whose class is not: if labels are paths, they are scored by rank. Objects
     that are never held out come last.
     """
 
-    pairs: Pairs
+    order: Indices | None  # (N,): their rows among the objects given; None: all, as given
     labels: NDArray[Any]
     names: list[str]  # of the objects that are scored
     folds: Indices  # (N,): −1 for objects that are in every training set
@@ -86,14 +86,14 @@ def plan_folds(
     if grouped is not None or ranked:
         one_each = np.arange(len(codes)) if grouped is None else grouped
         alone = groups_per_class(codes, one_each) < 2
-    n = len(labels)
+    n, order = len(labels), None
     if alone.any() and (~alone).sum() > 1:
         kept, others = np.flatnonzero(~alone[codes]), np.flatnonzero(alone[codes])
         n, order = len(kept), np.concatenate([kept, others])
         if not ranked:
             _warn_of_classes(classes[alone], len(others))
             classes, order = classes[~alone], kept
-        pairs, labels, called = pairs.part(order), labels[order], [called[i] for i in kept]
+        labels, called = labels[order], [called[i] for i in kept]
         grouped = None if grouped is None else number_groups(grouped[order])
     scored, codes = np.unique(labels[:n], return_inverse=True)
     first = None if grouped is None else grouped[:n]
@@ -102,7 +102,7 @@ def plan_folds(
     one_each = np.arange(len(labels)) if grouped is None else grouped
     fold_of = np.arange(one_each.max() + 1) % folds
     fold_of[one_each[:n]] = split
-    return Plan(pairs, labels, called, fold_of[one_each], grouped, n, classes)
+    return Plan(order, labels, called, fold_of[one_each], grouped, n, classes)
 
 
 def plan_test(
@@ -125,13 +125,14 @@ def plan_test(
             f"{unseen.sum():,} of {n:,} test objects belong to classes without training objects, "
             f"such as {np.unique(new[unseen]).tolist()[0]!r}: leave them out"
         )
+    order = None
     if unseen.any():
-        order = np.argsort(unseen, kind="stable")
-        pairs = pairs.part(np.concatenate([order, np.arange(n, len(pairs))]))
-        new, called = new[order], [called[i] for i in order[~unseen[order]]]
+        first = np.argsort(unseen, kind="stable")
+        order = np.concatenate([first, np.arange(n, len(pairs))])
+        new, called = new[first], [called[i] for i in first[~unseen[first]]]
     folds = np.where(np.arange(len(pairs)) < n, 0, -1)
     labels = np.concatenate([new, known])
-    return Plan(pairs, labels, called, folds, None, n - int(unseen.sum()), classes)
+    return Plan(order, labels, called, folds, None, n - int(unseen.sum()), classes)
 
 
 def _names(names: Sequence[Any] | None, n: int) -> list[str]:
@@ -240,6 +241,13 @@ def needs_all(model: Contender) -> bool:
         return model.needs_all
     rule = getattr(model, "landmarks", None)
     return isinstance(rule, All) or (isinstance(rule, str) and rule == "all")
+
+
+def takes_groups(model: Contender) -> bool:
+    """Whether a fit holds out the objects of a group together."""
+    if isinstance(model, Baseline):
+        return model.takes_groups
+    return getattr(model, "calibrate", True)
 
 
 def title(model: Contender) -> str:

@@ -9,12 +9,14 @@ import platform
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from os import PathLike
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..compare import open_pairs
 from ..core.ranks import Rank, Ranks, check_answer_probability
@@ -23,7 +25,6 @@ from ..estimators.krein import KreinClassifier
 from ..measures import take
 from ..version import __version__
 from ..wording import parameter
-from .baselines import Baseline
 from .groups import NearCopies, keep_together, near_copies
 from .heldout import TwoLookResults, mean_worth
 from .plan import (
@@ -35,6 +36,7 @@ from .plan import (
     needs_all,
     plan_folds,
     plan_test,
+    takes_groups,
     title,
 )
 from .result import (
@@ -186,20 +188,18 @@ def evaluate(
         raise ValueError("groups divide objects into folds; with test objects, there are none")
     else:
         plan = plan_test(pairs, y, test[1], names=names, ranked=ranked)
-    if label_ranks is not None:  # before the work
-        ranks = Ranks.of([str(label) for label in np.unique(plan.labels).tolist()], label_ranks)
-        check_answer_probability(rank_above)
-        if len(ranks) == 1:
-            raise ValueError(f"{parameter('label_ranks', repr(label_ranks))}: no label contains it")
-    store = PairStore(plan.pairs)
+    hierarchy = None if label_ranks is None else (label_ranks, rank_above)
+    if hierarchy is not None:
+        _check_ranks(plan, *hierarchy)  # before the work
+    pairs = pairs if plan.order is None else pairs.part(plan.order)
+    store = PairStore(pairs)
     settings = {"landmarks": landmarks, "n_landmarks": n_landmarks, "random_state": random_state}
     chosen = get_models(
         named,
-        pairs=plan.pairs,
+        pairs=pairs,
         settings={"calibrate": calibrate, **settings},
         opening={"measure": Shared(store), "measure_params": None, **opening},
     )
-    hierarchy = None if label_ranks is None else (label_ranks, rank_above)
     results = run(plan, store, chosen, random_state, class_weight, verbose, hierarchy)
     called = measure if isinstance(measure, str) else getattr(measure, "__name__", None)
     return describe(
@@ -226,6 +226,14 @@ def evaluate(
     )
 
 
+def _check_ranks(plan: Plan, separator: str, above: float) -> None:
+    """Refuse labels without ranks, and a probability that two answers may reach."""
+    ranks = Ranks.of([str(label) for label in np.unique(plan.labels).tolist()], separator)
+    check_answer_probability(above)
+    if len(ranks) == 1:
+        raise ValueError(f"{parameter('label_ranks', repr(separator))}: no label contains it")
+
+
 # Run: each model, fold by fold
 
 
@@ -246,7 +254,7 @@ def run(
         weighted = class_weight if hasattr(model, "class_weight") else None
         if class_weight is not None and weighted is None:
             warnings.warn(f"{name} takes no class weights, and is fitted without", stacklevel=3)
-        results[name] = _cross_validate(name, model, plan, store, seed, weighted, ranks)
+        results[name] = cross_validate(name, model, plan, store, seed, weighted, ranks)
         if verbose and sys.stderr.isatty():
             right = results[name].right.mean()
             print(f"{name}: {100 * right:.1f} % correct", file=sys.stderr)
@@ -256,59 +264,99 @@ def run(
     return results
 
 
-def _cross_validate(
+@dataclass(frozen=True)
+class _Fold:
+    """A model that was fitted without the objects of a fold, and its answers about them."""
+
+    model: Contender
+    train: Indices
+    test: Indices
+    learned: Indices  # (C,): the classes of its training objects
+    probabilities: Array  # (n, C): of the test objects
+    by_rank: NDArray[Any] | None  # (n,): answers of `assess`, if the model has learned the ranks
+    seconds_to_fit: float
+    seconds_to_predict: float
+
+    @property
+    def comparisons(self) -> float:
+        """Comparisons per prediction: with a second look, their mean number."""
+        return float(getattr(self.model, "comparisons_", len(self.model.landmarks_)))
+
+
+def _each_fold(
+    model: Contender,
+    plan: Plan,
+    store: PairStore | None,
+    class_weight: str | None,
+    separator: str | None,
+) -> Iterator[_Fold]:
+    """Fit a copy of the model without the objects of each fold in turn."""
+
+    def elapsed() -> float:
+        """Return the time so far, without that spent on comparisons, which all models share."""
+        return time.perf_counter() - (0.0 if store is None else store.wall_seconds)
+
+    codes = plan.codes
+    for fold in range(plan.n_folds):
+        train, test = np.flatnonzero(plan.folds != fold), np.flatnonzero(plan.folds == fold)
+        one, held = fresh(model), {}
+        if class_weight is not None:
+            one.set_params(class_weight=class_weight)
+        if plan.groups is not None and takes_groups(one):  # as in a fit with these groups
+            held = {"groups": plan.groups[train]}
+        start = elapsed()
+        one.fit(train, plan.labels[train], **held)
+        middle = elapsed()
+        pool, assessed = one.model_.ranks if isinstance(one, KreinClassifier) else None, None
+        if separator is not None and pool is not None and pool.separator == separator:
+            assessed = one.assess(test, ranks=True)
+        P = one.predict_proba(test) if assessed is None else assessed["probabilities"]
+        fitting, predicting = max(middle - start, 0.0), max(elapsed() - middle, 0.0)
+        learned = np.unique(codes[train])
+        yield _Fold(one, train, test, learned, P, assessed, fitting, predicting)
+
+
+def cross_validate(
     name: str,
     model: Contender,
     plan: Plan,
-    store: PairStore,
+    store: PairStore | None,
     seed: int,
-    class_weight: str | None,
-    ranks: tuple[str, float] | None,
+    class_weight: str | None = None,
+    ranks: tuple[str, float] | None = None,
 ) -> ModelResult:
-    """Return the results of one model; in `seconds`, "compare" is still the number of pairs."""
-    labels, classes, codes, n = plan.labels, plan.classes, plan.codes, plan.n_scored
+    """Return the results of one model; in `seconds`, "compare" is still the number of pairs.
+
+    Without a store, nothing is compared.
+    """
+    labels, classes, n = plan.labels, plan.classes, plan.n_scored
     held_out = int((plan.folds >= 0).sum())
+    separator, above = (None, 0.0) if ranks is None else ranks
+    tree = [] if separator is None else Rank.each([str(one) for one in classes], separator)
     P: Array = np.zeros((held_out, len(classes)))
-    two_looks = TwoLookResults(store, codes, seed)
-    tree = [] if ranks is None else Rank.each([str(one) for one in classes.tolist()], ranks[0])
-    stated: dict[int, tuple[Indices, AnswersByRank]] = {}  # by fold
+    two_looks = None if store is None else TwoLookResults(store, plan.codes, seed)
+    stated: list[tuple[Indices, AnswersByRank]] = []
     fitted, landmarks, per_prediction, worths, curve = [], [], [], [], None
     seconds = {"compare": 0.0, "fit": 0.0, "predict": 0.0}
-    for fold in range(plan.n_folds):
-        train, test = np.flatnonzero(plan.folds != fold), np.flatnonzero(plan.folds == fold)
-        one = fresh(model)
-        start, before = time.perf_counter(), store.wall_seconds
-        if class_weight is not None:
-            one.set_params(class_weight=class_weight)
-        held = {}  # as in a fit with these groups
-        if plan.groups is not None and not isinstance(one, Baseline):
-            held = {"groups": plan.groups[train]} if getattr(one, "calibrate", True) else {}
-        one.fit(train, labels[train], **held)
-        middle, between = time.perf_counter(), store.wall_seconds
-        learned = np.unique(codes[train])
-        pool = one.model_.ranks if isinstance(one, KreinClassifier) else None
-        if ranks is not None and pool is not None and pool.separator == ranks[0]:
-            assessed = one.assess(test, ranks=True)
-            P[np.ix_(test, learned)] = assessed["probabilities"]
-            stated[fold] = test, AnswersByRank.of_model(one.model_, assessed, tree, ranks[1])
-        else:
-            P[np.ix_(test, learned)] = one.predict_proba(test)
-        seconds["fit"] += max(middle - start - (between - before), 0.0)
-        rest = store.wall_seconds - between
-        seconds["predict"] += max(time.perf_counter() - middle - rest, 0.0)
+    for fold in _each_fold(model, plan, store, class_weight, separator):
+        one, test = fold.model, fold.test
+        P[np.ix_(test, fold.learned)] = fold.probabilities
+        if fold.by_rank is not None:
+            stated.append((test, AnswersByRank.of_model(one.model_, fold.by_rank, tree, above)))
         fitted.append(one.comparisons_to_fit_)
-        landmarks.append(train[one.landmarks_])
-        # a model with a second look reports its mean number of comparisons per prediction
-        per_prediction.append(float(getattr(one, "comparisons_", len(one.landmarks_))))
-        seconds["compare"] += one.comparisons_to_fit_ + len(test) * per_prediction[-1]
-        if fold == 0 and hasattr(one, "selection_"):
+        landmarks.append(fold.train[one.landmarks_])
+        per_prediction.append(fold.comparisons)
+        seconds["compare"] += one.comparisons_to_fit_ + len(test) * fold.comparisons
+        seconds["fit"] += fold.seconds_to_fit
+        seconds["predict"] += fold.seconds_to_predict
+        if len(fitted) == 1 and hasattr(one, "selection_"):
             curve = one.selection_.details.get("curve")
-        if isinstance(one, KreinClassifier):
+        if two_looks is not None and isinstance(one, KreinClassifier):
             scored = test[test < n]
-            two_looks.add(one.model_, train, scored, P[scored])
+            two_looks.add(one.model_, fold.train, scored, P[scored])
             worths += [] if one.worth_ is None else [one.worth_]
-    every_fold = len(stated) == plan.n_folds
-    found = two_looks.found()
+        del fold, one  # a model may keep N² values, which the next fit needs
+    found = {} if two_looks is None else two_looks.found()
     if held_out < len(labels):  # the nearest objects are training objects, which are not reported
         found["suspect_labels"] = []
     return ModelResult(
@@ -318,7 +366,7 @@ def _cross_validate(
         labels=labels[:n],
         folds=plan.folds[:n],
         probabilities=P[:n],
-        learned_ranks=AnswersByRank.joined(stated.values()) if every_fold else None,
+        learned_ranks=AnswersByRank.joined(stated) if len(stated) == plan.n_folds else None,
         rank_only=RankOnly(labels[n:held_out], plan.folds[n:held_out], P[n:]),
         evaluations=round(float(np.mean(fitted))),
         comparisons=float(np.mean(per_prediction)),

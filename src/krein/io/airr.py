@@ -66,6 +66,10 @@ def _first_column(layout: Layout, wanted: tuple[str, ...]) -> int | None:
     return next((columns.index(name) for name in wanted if name in columns), None)
 
 
+def _cell(row: list[str], at: int | None) -> str:
+    return "" if at is None else row[at].strip()
+
+
 @dataclass(frozen=True)
 class Part:
     """The chains in one row of a table."""
@@ -129,29 +133,35 @@ class ReceptorTable(LayoutSource):
         if isinstance(row, DataError):
             return Part(where, line, "", str(number), [], None, 0.0, True, row)
 
-        def cell(at: int | None) -> str:
-            return "" if at is None else row[at].strip()
-
-        together = cell(self.cell_column)
+        together = _cell(row, self.cell_column)
         together = "" if together.lower() in NO_CELL else together
-        name = together or (cell(layout.names) if layout.names != self.cell_column else "")
+        own = "" if layout.names == self.cell_column else _cell(row, layout.names)
+        name = together or own or str(number)
         label = None if layout.labels is None else row[layout.labels]
-        productive = cell(_first_column(layout, PRODUCTIVE)).lower() not in ("f", "false")
+        productive = _cell(row, _first_column(layout, PRODUCTIVE)).lower() not in ("f", "false")
         try:
-            count = float(cell(_first_column(layout, COUNTS)))
+            count = float(_cell(row, _first_column(layout, COUNTS)))
         except ValueError:
             count = 0.0
-        found: list[tuple[str, str]] = []
-        error: DataError | None = None
-        for gene, cdr3 in zip(layout.objects[::2], layout.objects[1::2], strict=True):
-            missing = [at for at in (gene, cdr3) if cell(at).lower() in ("", "none", "na", "nan")]
-            if len(missing) == 1 and productive:
-                which = f"{where}, receptor {quoted(name or str(number))}"
-                error = DataError(f"{which}: the column {quoted(columns[missing[0]])} is empty")
-            if not missing:
-                found.append((cell(gene), cell(cdr3)))
-        name = name or str(number)
-        return Part(where, line, together, name, found, label, count, productive, error)
+        chains, missing = self._chains(row)
+        error = None
+        if missing is not None and productive:
+            reason = f"the column {quoted(columns[missing])} is empty"
+            error = DataError(f"{where}, receptor {quoted(name)}: {reason}")
+        return Part(where, line, together, name, chains, label, count, productive, error)
+
+    def _chains(self, row: list[str]) -> tuple[list[tuple[str, str]], int | None]:
+        """Return V gene and CDR3 of each chain, and the empty column of a chain with only one of
+        them; the last one, if there are two."""
+        chains, incomplete = list[tuple[str, str]](), None
+        for columns in zip(self.layout.objects[::2], self.layout.objects[1::2], strict=True):
+            gene, cdr3 = (_cell(row, at) for at in columns)
+            empty = [text.lower() in ("", "none", "na", "nan") for text in (gene, cdr3)]
+            if not any(empty):
+                chains.append((gene, cdr3))
+            elif not all(empty):
+                incomplete = columns[empty.index(True)]
+        return chains, incomplete
 
     def _receptor(self, parts: list[Part]) -> Iterator[Record]:
         """Yield the receptor of a cell; nothing if none of its rows is productive."""

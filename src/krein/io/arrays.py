@@ -428,35 +428,21 @@ class ArraySource(Source):
 
 def open_arrays(path: str, format: str, options: Options) -> ArraySource:
     """Open a `.npy`, `.npz` or `.mat` file."""
-    labels, names, pattern = options.labels, options.names, options.label_pattern
+    how = options.label_pattern, options.max_size, options.skip_unlabelled
     if format == "npy":
-        if options.objects is not None or names is not None:
+        if options.objects is not None or options.names is not None:
             raise ValueError(
                 f"{path} contains one unnamed array: leave out {parameter('objects')} and "
                 f"{parameter('names')}"
             )
         array = load_npy(path, options.max_size)
         kind = _kind(array, options.content, path)
-        found = find_labels(labels, pattern, options.max_size, options.skip_unlabelled)
-        return ArraySource(path, kind, array, found)
+        return ArraySource(path, kind, array, find_labels(options.labels, *how))
     with open_archive(path, format, options.max_size) as (arrays, read):
         key = _pick(arrays, options, path)
         what = f"{path}, array {key!r}"
         kind = _kind(arrays[key], options.content, what)
-        n = arrays[key].shape[0]
-        label_key, name_key, label_file = None, None, labels
-        if labels is None or labels in arrays:
-            others = {k: v for k, v in arrays.items() if k != key and v.ndim <= 2}
-            lists = [k for k, v in others.items() if v.size == n and n in v.shape]
-            label_key, name_key, label_file = labels, names, None
-            if label_key is None and pattern is None:
-                label_key = _usual(lists, (*USUAL_LABELS, "y"))
-            if name_key is None:
-                name_key = _usual(lists, USUAL_NAMES)
-        elif not is_label_file(labels):
-            raise DataError(f"{path}: there is no array {labels!r}; it contains {_listed(arrays)}")
-        if name_key is not None and name_key not in arrays:
-            raise DataError(f"{path}: there is no array {name_key!r}; {_listed(arrays)}")
+        label_key, name_key, label_file = _lists(arrays, key, options, path)
         wanted = [k for k in (key, label_key, name_key) if k is not None]
         values = dict(zip(wanted, read(wanted), strict=True))
     _kind(values[key], options.content, what)  # only now does SciPy say if numbers are complex
@@ -464,7 +450,7 @@ def open_arrays(path: str, format: str, options: Options) -> ArraySource:
     def strings(name: str | None) -> list[str] | None:
         if name is None:
             return None
-        found = as_labels(values[name], f"{path}, array {name!r}")
+        found, n = as_labels(values[name], f"{path}, array {name!r}"), len(values[key])
         if len(found) != n:
             raise DataError(
                 f"{path}: the array {name!r} contains {len(found)} values for the {n} objects of "
@@ -472,8 +458,28 @@ def open_arrays(path: str, format: str, options: Options) -> ArraySource:
             )
         return found
 
-    found = find_labels(label_file, pattern, options.max_size, options.skip_unlabelled)
+    found = find_labels(label_file, *how)
     return ArraySource(path, kind, values[key], found, strings(label_key), strings(name_key), key)
+
+
+def _lists(
+    arrays: Headers, key: str, options: Options, path: str
+) -> tuple[str | None, str | None, str | None]:
+    """Return which arrays contain the labels and the names of the objects in the array `key`, and
+    the file of the labels, if they are not in an array."""
+    labels, names = options.labels, options.names
+    if names is not None and names not in arrays:
+        raise DataError(f"{path}: there is no array {names!r}; {_listed(arrays)}")
+    if labels is not None and labels not in arrays:
+        if is_label_file(labels):
+            return None, names, labels
+        raise DataError(f"{path}: there is no array {labels!r}; it contains {_listed(arrays)}")
+    n = arrays[key].shape[0]
+    others = {k: v for k, v in arrays.items() if k != key and v.ndim <= 2}
+    lists = [k for k, v in others.items() if v.size == n and n in v.shape]
+    if labels is None and options.label_pattern is None:
+        labels = _usual(lists, (*USUAL_LABELS, "y"))
+    return labels, _usual(lists, USUAL_NAMES) if names is None else names, None
 
 
 def _kind(array: Any, content: ContentKind | None, what: str) -> ContentKind:

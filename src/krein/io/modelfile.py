@@ -266,25 +266,9 @@ def _plain(value: Any, stored: _Stored, name: str) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.ndarray):
-        if value.dtype == object:
-            return {
-                "objects": [_plain(item, stored, f"{name}.{i}") for i, item in enumerate(value)]
-            }
-        if value.dtype.kind not in "biufUS":
-            raise TypeError(f"{name}: an array of {value.dtype} cannot be saved")
-        if value.dtype.itemsize == 0:  # strings without letters, which readers refuse
-            value = value.astype(f"{value.dtype.kind}1")
-        return {"array": stored.put(name, value)}
+        return _plain_array(value, stored, name)
     if isinstance(value, dict):
-        if all(type(key) is str for key in value):
-            plain = {key: _plain(item, stored, f"{name}.{key}") for key, item in value.items()}
-            return {"dict": plain}
-        stored.hashed.add(value)
-        pairs = [
-            [_plain(key, stored, f"{name}.key{i}"), _plain(item, stored, f"{name}.{i}")]
-            for i, (key, item) in enumerate(value.items())
-        ]
-        return {"pairs": pairs}
+        return _plain_mapping(value, stored, name)
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
     if type(value) in (list, tuple, set, frozenset):
@@ -293,6 +277,28 @@ def _plain(value: Any, stored: _Stored, name: str) -> Any:
         items = [_plain(item, stored, f"{name}.{i}") for i, item in enumerate(value)]
         return {type(value).__name__: items}
     raise TypeError(f"{name}: {article(type(value).__name__)} cannot be saved in a model file")
+
+
+def _plain_array(array: NDArray[Any], stored: _Stored, name: str) -> dict[str, Any]:
+    if array.dtype == object:
+        return {"objects": [_plain(item, stored, f"{name}.{i}") for i, item in enumerate(array)]}
+    if array.dtype.kind not in "biufUS":
+        raise TypeError(f"{name}: an array of {array.dtype} cannot be saved")
+    if array.dtype.itemsize == 0:  # strings without letters, which readers refuse
+        array = array.astype(f"{array.dtype.kind}1")
+    return {"array": stored.put(name, array)}
+
+
+def _plain_mapping(mapping: dict[Any, Any], stored: _Stored, name: str) -> dict[str, Any]:
+    if all(type(key) is str for key in mapping):
+        plain = {key: _plain(item, stored, f"{name}.{key}") for key, item in mapping.items()}
+        return {"dict": plain}
+    stored.hashed.add(mapping)
+    pairs = [
+        [_plain(key, stored, f"{name}.key{i}"), _plain(item, stored, f"{name}.{i}")]
+        for i, (key, item) in enumerate(mapping.items())
+    ]
+    return {"pairs": pairs}
 
 
 class _Rebuilding:

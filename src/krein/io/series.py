@@ -30,32 +30,15 @@ class SeriesFile(RecordSource):
 
     def records(self) -> Iterator[Record]:
         """Yield the series with their lines."""
-        labelled, inside, number_of_series, channels = False, False, 0, 0
-        declared: list[str] = []
-        for line, text in enumerate(read_lines(self.path, self.max_size), 1):
-            text = text.strip()
-            if not text or text[0] in "#%":
-                continue
-            if not inside:
-                words = text.split()
-                key = words[0].lower()
-                if key == "@data":
-                    inside = True
-                elif not key.startswith("@"):
-                    raise DataError(
-                        f"{self.shown}, line {line}: a .ts file has lines of '@…' and then "
-                        f"'@data'; got {text[:20]!r}"
-                    )
-                elif key == "@timestamps" and words[-1].lower() == "true":
-                    raise DataError(
-                        f"{self.shown}, line {line}: series with time stamps are not supported; "
-                        f"resample them to equal steps"
-                    )
-                elif key in ("@classlabel", "@targetlabel"):
-                    labelled = len(words) > 1 and words[1].lower() == "true"
-                    declared = words[2:] if key == "@classlabel" else []
-                continue
-            where = f"{self.shown}, line {line}, series {number_of_series}"
+        lines = (
+            (line, text.strip())
+            for line, text in enumerate(read_lines(self.path, self.max_size), 1)
+            if text.strip() and text.strip()[0] not in "#%"
+        )
+        labelled, declared = self._read_heading(lines)
+        channels = 0
+        for number, (line, text) in enumerate(lines):
+            where = f"{self.shown}, line {line}, series {number}"
             check_cells(where, text.count(",") + text.count(":"), self.max_size)
             parts = text.split(":")
             label = parts.pop().strip() if labelled else None
@@ -74,9 +57,29 @@ class SeriesFile(RecordSource):
                 )
             channels = one.shape[1]
             yield Record(None, one, label, line)
-            number_of_series += 1
-        if not inside:
-            raise DataError(f"{self.shown}: has no line '@data'")
+
+    def _read_heading(self, lines: Iterator[tuple[int, str]]) -> tuple[bool, list[str]]:
+        """Read the lines up to "@data"; return whether series have labels, and which, if known."""
+        labelled, declared = False, list[str]()
+        for line, text in lines:
+            words = text.split()
+            key = words[0].lower()
+            if key == "@data":
+                return labelled, declared
+            if not key.startswith("@"):
+                raise DataError(
+                    f"{self.shown}, line {line}: a .ts file has lines of '@…' and then "
+                    f"'@data'; got {text[:20]!r}"
+                )
+            if key == "@timestamps" and words[-1].lower() == "true":
+                raise DataError(
+                    f"{self.shown}, line {line}: series with time stamps are not supported; "
+                    f"resample them to equal steps"
+                )
+            if key in ("@classlabel", "@targetlabel"):
+                labelled = len(words) > 1 and words[1].lower() == "true"
+                declared = words[2:] if key == "@classlabel" else []
+        raise DataError(f"{self.shown}: has no line '@data'")
 
 
 def _series_values(parts: list[str], where: str) -> Any:

@@ -306,23 +306,8 @@ class RecordSource(Source):
         self.labels.finish(first)
 
     def _chunk(self, records: list[Record], first: int, kept: int) -> NamedObjects:
-        # records without an object get a neutral placeholder of the same kind
-        like = next((r.object for r in records if not r.unreadable), "")
-        empty = np.full_like(like, np.nan) if isinstance(like, np.ndarray) else ""
-        objects: Any = [empty if r.unreadable else r.object for r in records]
-        if self.kind in ("vectors", "matrix") and not isinstance(objects[0], str):
-            objects = np.array(objects, dtype=np.float64)
-        lines = [r.line for r in records if r.line is not None]
-        chunk = NamedObjects(
-            names=[str(first + i) if r.name is None else r.name for i, r in enumerate(records)],
-            objects=objects,
-            labels=None,
-            first=first,
-            path=self.shown,
-            kind=self.kind,
-            lines=lines if len(lines) == len(records) else None,
-            unreadable={i: r.unreadable for i, r in enumerate(records) if r.unreadable},
-        )
+        """Return the objects that are not left out, with their labels."""
+        chunk = self._unlabelled(records, first)
         stated, headers = [r.label for r in records], [r.about for r in records]
         unused = set() if self.leave_out is None else set(self.leave_out(chunk))
         self.n_unreadable += len(unused)
@@ -332,6 +317,26 @@ class RecordSource(Source):
         if labels is not None:
             labels = [None if i in unused else label for i, label in enumerate(labels)]
         return chunk.with_labels(labels, kept)
+
+    def _unlabelled(self, records: list[Record], first: int) -> NamedObjects:
+        """Return the objects of some records, the first of which has the index `first`."""
+        # records without an object get a neutral placeholder of the same kind
+        like = next((r.object for r in records if not r.unreadable), "")
+        empty = np.full_like(like, np.nan) if isinstance(like, np.ndarray) else ""
+        objects: Any = [empty if r.unreadable else r.object for r in records]
+        if self.kind in ("vectors", "matrix") and not isinstance(objects[0], str):
+            objects = np.array(objects, dtype=np.float64)
+        lines = [r.line for r in records if r.line is not None]
+        return NamedObjects(
+            names=[str(first + i) if r.name is None else r.name for i, r in enumerate(records)],
+            objects=objects,
+            labels=None,
+            first=first,
+            path=self.shown,
+            kind=self.kind,
+            lines=lines if len(lines) == len(records) else None,
+            unreadable={i: r.unreadable for i, r in enumerate(records) if r.unreadable},
+        )
 
 
 def with_unique_names(chunk: NamedObjects) -> NamedObjects:

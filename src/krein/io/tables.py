@@ -139,16 +139,8 @@ def _assign(
     types: Sequence[bool] | None,
 ) -> _Table:
     """Assign the columns that the user named, and those with usual names."""
-    if len(rows) > 1 and options.header is not False and len(rows[0]) == len(rows[1]) - 1:
-        rows = [["", *rows[0]], *rows[1:]]  # R omits the corner above the row names
-        options = replace(options, header=True)
-    chains = _chain_columns(rows[0], options)
-    heading = bool(chains) or _has_heading(rows, options, count_rows)
-    width, data = len(rows[0]), rows[1:] if heading else rows
-    columns = [cell.strip() for cell in rows[0]] if heading else [str(i + 1) for i in range(width)]
-    if not data:
-        raise DataError(f"{shown}: contains a header but no objects")
-    find = partial(_find, shown, columns)
+    columns, heading, chains, data = _headed(shown, rows, options, count_rows)
+    find, width = partial(_find, shown, columns), len(columns)
     labels = None if options.labels is None else find(options.labels, "labels")
     names = None if options.names is None else find(options.names, "names")
     chosen = [find(column, "objects") for column in options.record_columns or chains]
@@ -167,6 +159,23 @@ def _assign(
     return _Table(
         shown, columns, heading, options, count_rows, labels, names, chains, chosen, others(), words
     )
+
+
+def _headed(
+    shown: str, rows: Sequence[Sequence[str]], options: Options, count_rows: Callable[[int], int]
+) -> tuple[list[str], bool, list[str], Sequence[Sequence[str]]]:
+    """Return the names of the columns (or their numbers), whether the first row contains them, the
+    columns of receptors, and the other rows."""
+    if len(rows) > 1 and options.header is not False and len(rows[0]) == len(rows[1]) - 1:
+        rows = [["", *rows[0]], *rows[1:]]  # R omits the corner above the row names
+        options = replace(options, header=True)
+    chains = _chain_columns(rows[0], options)
+    heading = bool(chains) or _has_heading(rows, options, count_rows)
+    if heading and len(rows) == 1:
+        raise DataError(f"{shown}: contains a header but no objects")
+    if not heading:
+        return [str(i + 1) for i in range(len(rows[0]))], False, chains, rows
+    return [cell.strip() for cell in rows[0]], True, chains, rows[1:]
 
 
 def _records(table: _Table) -> Layout | None:
@@ -525,8 +534,9 @@ class JsonLines(LayoutSource):
         values = [record[field] for field in fields]
         if self.record_columns:
             for field, value in zip(fields, values, strict=True):
-                if value is None or (isinstance(value, str) and not value.strip()):
+                if value is None:
                     raise DataError(f"{where}: the field {quoted(field)} is empty")
+                _refuse_empty(value, field, where)
             return dict(zip(self.record_columns, values, strict=True))
         if self.kind == "strings":
             text, field = values[0], fields[0]
@@ -534,25 +544,34 @@ class JsonLines(LayoutSource):
                 raise DataError(
                     f"{where}: the field {quoted(field)} contains {_excerpt(text)}, not a string"
                 )
-            if not text.strip():
-                raise DataError(f"{where}: the field {quoted(field)} is empty")
+            _refuse_empty(text, field, where)
             return text
+        return self._numbers(values, fields, where)
+
+    def _numbers(self, values: list[Any], fields: list[str], where: str) -> Any:
+        """Return a vector, a row of a matrix, or a series (times, channels)."""
         try:
             several = len(fields) > 1 or _is_number(values[0])
             array = np.array(values if several else values[0], dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
             array = np.array(np.nan)
-        wanted = 2 if self.kind == "series" and array.ndim == 2 else 1
-        if array.ndim != wanted or array.size == 0 or not np.isfinite(array).all():
+        axes = 2 if self.kind == "series" and array.ndim == 2 else 1
+        if array.ndim != axes or array.size == 0 or not np.isfinite(array).all():
             raise DataError(
                 f"{where}: {', '.join(map(quoted, fields))} contains {_excerpt(values)}, not a "
                 f"list of finite numbers"
             )
-        if self.kind in ("vectors", "matrix"):
-            self.width = self.width or array.size
-            if array.size != self.width:
-                raise DataError(f"{where}: has {array.size:,} numbers, not {self.width:,}")
-        return array[:, None] if self.kind == "series" and array.ndim == 1 else array
+        if self.kind == "series":
+            return array[:, None] if axes == 1 else array
+        self.width = self.width or array.size
+        if array.size != self.width:
+            raise DataError(f"{where}: has {array.size:,} numbers, not {self.width:,}")
+        return array
+
+
+def _refuse_empty(value: Any, field: str, where: str) -> None:
+    if isinstance(value, str) and not value.strip():
+        raise DataError(f"{where}: the field {quoted(field)} is empty")
 
 
 def open_json_lines(path: str, options: Options) -> LayoutSource:

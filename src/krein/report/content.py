@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -56,70 +57,116 @@ def report_content(
     """Return everything that the template fills in."""
     if threshold is not None and not 0 <= threshold <= 1:
         raise ValueError(f"threshold must be a probability from 0 to 1; got {threshold}")
-    models = list(evaluation.models.values())
-    summary = evaluation.summary()
+    naming, summary = Naming.of(evaluation), evaluation.summary()
+    return {
+        **_opening(evaluation, summary, title),
+        **_classes(evaluation, summary["class_sizes"], naming),
+        **_models(evaluation, naming, threshold),
+        **_looks(evaluation, naming),
+        **_map(evaluation, naming),
+        "command": command,
+        "spectrum": evaluation.spectrum and charts.spectrum_chart(evaluation.spectrum.eigenvalues),
+        "duplicates": _duplicates(evaluation, naming),
+        "remedy": evaluation.near_copies
+        and keep_together(evaluation.near_copies, evaluation.settings["groups"]),
+        "settings": _settings(evaluation),
+        "percent": percent,
+        "seconds": readable_seconds,
+    }
+
+
+@dataclass(frozen=True)
+class Naming:
+    """What classes and objects are called in the report.
+
+    Taxonomy labels are shown by their last rank, with the whole path on hover.
+    """
+
+    short: dict[str, str]  # what each label is shown as
+    tree: Ranks | None  # if labels are paths
+    rank_titles: list[str]
+    objects: list[str]
+
+    @classmethod
+    def of(cls, evaluation: Evaluation) -> Naming:
+        """Return the names in an evaluation."""
+        paths = [str(label) for label in evaluation.classes.tolist()]
+        short = dict(zip(paths, short_labels(paths), strict=True))
+        separator = evaluation.ranks[0] if evaluation.ranks else find_separator(paths)
+        tree, titles = None, []
+        if separator is not None:
+            tree = Ranks.of(paths, separator)
+            titles = rank_names([rank_path(path, separator) for path in paths])
+        titles = [title.replace("_", " ") for title in titles]
+        return cls(short, tree, titles, _shown_names(evaluation))
+
+    @property
+    def paths(self) -> list[str]:
+        """The labels."""
+        return list(self.short)
+
+    @property
+    def classes(self) -> list[str]:
+        """What the labels are shown as."""
+        return list(self.short.values())
+
+
+def _opening(evaluation: Evaluation, summary: dict[str, Any], title: str | None) -> dict[str, Any]:
+    """Return what was evaluated, and what it amounts to."""
     n, given = summary["objects"], evaluation.pairs.given
-    # taxonomy labels are shown by their last rank, with the whole path on hover
-    paths = summary["classes"]
-    classes = short_labels(paths)
-    short = dict(zip(paths, classes, strict=True))
-    chosen = [chosen_point(model, threshold) for model in models]
     hits = evaluation.spectrum is None
     what = "a given matrix" if given and not hits else evaluation.settings["measure"]
-    separator = evaluation.ranks[0] if evaluation.ranks else find_separator(paths)
-    tree, rank_titles = None, []
-    if separator is not None:
-        tree = Ranks.of(paths, separator)
-        rank_titles = rank_names([rank_path(path, separator) for path in paths])
-        rank_titles = [name.replace("_", " ") for name in rank_titles]
-    many = len(classes) > MOST
-    shares = np.array([size / n for size in summary["class_sizes"] if size])
     trained_on = evaluation.n_train or n - n / summary["folds"]
-    names = _shown_names(evaluation)
     return {
         "title": title or f"{n:,} objects under {what}",
-        "command": command,
         "summary": summary,
         "n": n,
         "what": what,
-        "best": models.index(evaluation.best),
         "headline": headline(evaluation),
-        "ranks": evaluation.by_rank and evaluation.by_rank[evaluation.best.name],
-        "rank_titles": rank_titles,
-        "ranks_learned": evaluation.best.learned_ranks is not None,
-        "rank_above": evaluation.ranks and evaluation.ranks[1],
-        "models": [
-            _model(evaluation, model, point, classes, tree if many else None, names)
-            for model, point in zip(models, chosen, strict=True)
-        ],
-        "remedy": evaluation.near_copies
-        and keep_together(evaluation.near_copies, evaluation.settings["groups"]),
-        "confident": CONFIDENT,
-        "many": many,
-        "sizes": class_sizes(summary["class_sizes"]),
-        "whiskers": _whiskers(models),
-        "classes": classes,
-        "label": partial(label_markup, dict(zip(classes, paths, strict=True))),
-        "reliability": charts.reliability_chart(models),
-        "reject": charts.reject_chart(models, chosen),
-        "spectrum": evaluation.spectrum and charts.spectrum_chart(evaluation.spectrum.eigenvalues),
-        "growth": charts.growth_chart(models),
-        **_looks(evaluation, short, names),
-        **_map(evaluation, short, tree, rank_titles, names),
-        "duplicates": _duplicates(evaluation, short, names),
-        "percent": percent,
-        "seconds": readable_seconds,
-        "settings": _settings(evaluation),
-        "given_threshold": threshold is not None,
-        "guess": float(-shares @ np.log(shares)),  # the log-loss of predicting the frequencies
         # all pairs; of a matrix, those of the training objects, averaged over the folds
         "scale": trained_on**2 if given else evaluation.pairs.all,
         "trained_on": trained_on,
+    }
+
+
+def _classes(evaluation: Evaluation, sizes: list[int], naming: Naming) -> dict[str, Any]:
+    """Return the classes and their sizes, and the figures of the best model at each rank."""
+    best = evaluation.best
+    shares = np.array([size / sum(sizes) for size in sizes if size])
+    return {
+        "classes": naming.classes,
+        "label": partial(label_markup, dict(zip(naming.classes, naming.paths, strict=True))),
+        "many": len(naming.classes) > MOST,
+        "sizes": class_sizes(sizes),
+        "guess": float(-shares @ np.log(shares)),  # the log-loss of predicting the frequencies
+        "ranks": evaluation.by_rank and evaluation.by_rank[best.name],
+        "rank_titles": naming.rank_titles,
+        "ranks_learned": best.learned_ranks is not None,
+        "rank_above": evaluation.ranks and evaluation.ranks[1],
+    }
+
+
+def _models(evaluation: Evaluation, naming: Naming, threshold: float | None) -> dict[str, Any]:
+    """Return the figures of the models, and the charts that compare them."""
+    models = list(evaluation.models.values())
+    chosen = [chosen_point(model, threshold) for model in models]
+    return {
+        "models": [
+            _model(evaluation, model, point, naming)
+            for model, point in zip(models, chosen, strict=True)
+        ],
+        "best": models.index(evaluation.best),
+        "confident": CONFIDENT,
+        "whiskers": _whiskers(models),
+        "reliability": charts.reliability_chart(models),
+        "reject": charts.reject_chart(models, chosen),
+        "given_threshold": threshold is not None,
+        "growth": charts.growth_chart(models),
         "slowest": max(sum(model.seconds.values()) for model in models) or 1.0,
     }
 
 
-def _looks(evaluation: Evaluation, short: dict[str, str], names: list[str]) -> dict[str, Any]:
+def _looks(evaluation: Evaluation, naming: Naming) -> dict[str, Any]:
     """Return what the looks found; unknown classes are those of the first model that has them."""
     models = list(evaluation.models.values())
     two = next((model for model in models if model.unknown is not None), None)
@@ -127,24 +174,18 @@ def _looks(evaluation: Evaluation, short: dict[str, str], names: list[str]) -> d
         "looks": charts.look_charts(models),
         "looked_at": max((m.looks.n for m in models if m.looks is not None), default=0),
         "worth": next((model for model in models if model.worth is not None), None),
-        "unknown": two and _unknown_classes(two, short),
-        "suspect_labels": two and _suspect_labels(evaluation, two, short, names),
+        "unknown": two and _unknown_classes(two, naming.short),
+        "suspect_labels": two and _suspect_labels(evaluation, two, naming),
     }
 
 
-def _map(
-    evaluation: Evaluation,
-    short: dict[str, str],
-    tree: Ranks | None,
-    rank_titles: list[str],
-    names: list[str],
-) -> dict[str, Any]:
+def _map(evaluation: Evaluation, naming: Naming) -> dict[str, Any]:
     """Return the map of the objects, and the data with which the script describes its points."""
     models, mapped = list(evaluation.models.values()), evaluation.map
-    paths, classes = list(short), list(short.values())
+    paths, classes = naming.paths, naming.classes
     codes = np.searchsorted(evaluation.classes, evaluation.labels[mapped.objects])
     landmarks = np.flatnonzero(np.isin(mapped.objects, mapped.landmarks)).tolist()
-    groups, group_names, grouped_by = map_groups(codes, classes, tree, rank_titles)
+    groups, group_names, grouped_by = map_groups(codes, classes, naming.tree, naming.rank_titles)
     others = len(group_names) - 1 if grouped_by == "size" else None
     drawn = draw_map(mapped, groups, group_names, others)
     return {
@@ -156,7 +197,7 @@ def _map(
         "groups_left_out": len(classes) - len(group_names) + 1,
         "landmarks": landmarks,
         "data": {
-            "names": [names[i] for i in mapped.objects],
+            "names": [naming.objects[i] for i in mapped.objects],
             "classes": paths,
             "short": None if classes == paths else classes,
             "x": drawn.xy[:, 0].tolist(),
@@ -342,15 +383,11 @@ def _sentence(text: str, model: ModelResult) -> Any:
 
 
 def _model(
-    evaluation: Evaluation,
-    model: ModelResult,
-    point: RejectPoint | None,
-    classes: list[str],
-    tree: Ranks | None,
-    names: list[str],
+    evaluation: Evaluation, model: ModelResult, point: RejectPoint | None, naming: Naming
 ) -> dict[str, Any]:
     """Return the figures of one model, its errors, and the objects to look at."""
     bins, sure, table = model.reliability, model.confidence, model.confusion
+    classes, tree = naming.classes, naming.tree if len(naming.classes) > MOST else None
     surprising = np.flatnonzero(~model.right & (sure >= CONFIDENT))
     surprising = surprising[np.argsort(-sure[surprising], kind="stable")][:LISTED]
     unsure = np.flatnonzero(sure < CONFIDENT)
@@ -358,7 +395,7 @@ def _model(
     doubtful = unsure[np.argsort(margins, kind="stable")][:LISTED]
 
     def objects(rows: Indices) -> list[dict[str, Any]]:
-        return [_object(evaluation, model, i, classes, names) for i in rows.tolist()]
+        return [_object(evaluation, model, i, naming) for i in rows.tolist()]
 
     return {
         **model.summary(),
@@ -389,15 +426,14 @@ def _runners_up(model: ModelResult, rows: Indices) -> tuple[Indices, Array]:
     return codes, found
 
 
-def _object(
-    evaluation: Evaluation, model: ModelResult, i: int, classes: list[str], names: list[str]
-) -> dict[str, Any]:
+def _object(evaluation: Evaluation, model: ModelResult, i: int, naming: Naming) -> dict[str, Any]:
+    """Return an object with its true class, and the two most probable ones."""
     place = np.searchsorted(evaluation.map.objects, i)
     mapped = place < len(evaluation.map.objects) and evaluation.map.objects[place] == i
     second, q = _runners_up(model, np.array([i]))
-    own = int(model.codes[i])
+    own, classes = int(model.codes[i]), naming.classes
     return {
-        "name": names[i],
+        "name": naming.objects[i],
         "place": int(place) if mapped else None,
         "true": classes[own],
         "first": classes[model.answers[i]],
@@ -448,36 +484,31 @@ def _unknown_classes(model: ModelResult, short: dict[str, str]) -> dict[str, Any
     }
 
 
-def _suspect_labels(
-    evaluation: Evaluation, model: ModelResult, short: dict[str, str], names: list[str]
-) -> dict[str, Any]:
+def _suspect_labels(evaluation: Evaluation, model: ModelResult, naming: Naming) -> dict[str, Any]:
     """Return the objects whose labels may be wrong, according to a model with a second look."""
     return {
         "model": model.name,
         "rows": [
             {
-                "name": names[one.index],
-                "label": short[str(evaluation.labels[one.index])],
+                "name": naming.objects[one.index],
+                "label": naming.short[str(evaluation.labels[one.index])],
                 "p": one.probability,
-                "other": short[str(model.classes[one.other])],
+                "other": naming.short[str(model.classes[one.other])],
                 "q": one.other_probability,
-                "nearest": _labelled(evaluation, one.nearest, short, names),
+                "nearest": _labelled(evaluation, one.nearest, naming),
             }
             for one in model.suspect_labels
         ],
     }
 
 
-def _labelled(
-    evaluation: Evaluation, objects: Any, short: dict[str, str], names: list[str]
-) -> list[dict[str, str]]:
+def _labelled(evaluation: Evaluation, objects: Any, naming: Naming) -> list[dict[str, str]]:
     """Return the names and labels of some objects."""
-    return [{"name": names[i], "label": short[str(evaluation.labels[i])]} for i in objects]
+    labels = evaluation.labels
+    return [{"name": naming.objects[i], "label": naming.short[str(labels[i])]} for i in objects]
 
 
-def _duplicates(
-    evaluation: Evaluation, short: dict[str, str], names: list[str]
-) -> dict[str, Any] | None:
+def _duplicates(evaluation: Evaluation, naming: Naming) -> dict[str, Any] | None:
     found = evaluation.duplicates
     if found is None or not found.groups:
         return None
@@ -488,7 +519,7 @@ def _duplicates(
         "groups": len(found.groups),
         "conflicting": found.conflicting,
         "listed": [
-            _labelled(evaluation, group[:6], short, names) for group in conflicting_first[:LISTED]
+            _labelled(evaluation, group[:6], naming) for group in conflicting_first[:LISTED]
         ],
     }
 

@@ -129,28 +129,52 @@ def page_content(
 ) -> dict[str, Any]:
     """Return everything that the template fills in.
 
-    This function, `_known_objects` and `_verdicts` know what a fitted model consists of.
+    Only this function, `_explained_objects`, `_known_objects` and `_verdicts` know what a fitted
+    model consists of.
     """
     model: Model = getattr(classifier, "model_", classifier)
-    measure, classes = model.measure, model.classes
-    known, landmarks = _known_objects(model), model.landmarks.indices.tolist()
-    names = model.landmarks.names
-    named = [f"row {row}" for row in landmarks] if names is None else names
-    paths = [str(name) for name in classes.tolist()]
+    measure = model.measure
+    paths = [str(name) for name in model.classes.tolist()]
     short = dict(zip(paths, short_labels(paths), strict=True))
-    labels = [short[paths[code]] for code in model.landmarks.codes.tolist()]
+    found = _explained_objects(model, explained, short)
+    counts, n = Counter(one["status"] for one in found), len(found)
+    many = f"Why {n:,} objects got their labels"
+    return {
+        "title": title or (many if n > 1 else "Why an object got its label"),
+        "command": command,
+        "objects": found,
+        "label": partial(label_markup, {name: path for path, name in short.items()}),
+        "counts": [(counts[name], name) for name in ("known", "ambiguous", "novel")],
+        "unreadable": explained.unreadable,
+        "left_out": explained.left_out,
+        "n_classes": len(model.classes),
+        "measure": measure.title,
+        "similarity": measure.kind == "similarity",
+        "n_landmarks": len(model.landmarks.indices),
+        "novel_below": model.novel_below,
+        "ambiguous_below": model.ambiguous_below,
+        "smallest": 0.0 if model.reference is None else model.reference.smallest,
+        "given": measure.accepts == "values",
+    }
+
+
+def _explained_objects(
+    model: Model, explained: ExplainedObjects, short: dict[str, str]
+) -> list[dict[str, Any]]:
+    """Return the answer about each object, and what it rests on."""
+    measure, landmarks, known = model.measure, model.landmarks, _known_objects(model)
+    rows = [f"row {row}" for row in landmarks.indices.tolist()]
+    named = rows if landmarks.names is None else landmarks.names
+    labels = [short[str(model.classes[code])] for code in landmarks.codes.tolist()]
     columns = None if model.feature_names is None else model.feature_names.tolist()
     new: Any = [None] * len(explained.names)
     if measure.accepts != "values" and explained.names:
         with warnings.catch_warnings():  # the same as when the objects were assessed
             warnings.simplefilter("ignore")
             new = measure.check(explained.objects)
-    found = []
-    verdicts = _verdicts(model, explained.assessed, short)
-    for name, one, row, verdict in zip(
-        explained.names, new, explained.assessed, verdicts, strict=True
-    ):
-        why: Explanation = row["why"]
+    whys: list[Explanation] = [row["why"] for row in explained.assessed]
+    verdicts, found = _verdicts(model, explained.assessed, short), []
+    for name, one, why, verdict in zip(explained.names, new, whys, verdicts, strict=True):
         nearest = []
         for near in why.nearest:
             pair = measure.side_by_side(one, known[near.index]) if near.index in known else None
@@ -167,25 +191,7 @@ def page_content(
         contents = None if why.along is None else measure.contents([one])
         own = None if contents is None else marked(contents[0], why)
         found.append({"name": name, "own": own, "nearest": nearest, **verdict, **parts})
-    counts, n = Counter(one["status"] for one in found), len(found)
-    many = f"Why {n:,} objects got their labels"
-    return {
-        "title": title or (many if n > 1 else "Why an object got its label"),
-        "command": command,
-        "objects": found,
-        "label": partial(label_markup, {name: path for path, name in short.items()}),
-        "counts": [(counts[name], name) for name in ("known", "ambiguous", "novel")],
-        "unreadable": explained.unreadable,
-        "left_out": explained.left_out,
-        "n_classes": len(classes),
-        "measure": measure.title,
-        "similarity": measure.kind == "similarity",
-        "n_landmarks": len(landmarks),
-        "novel_below": model.novel_below,
-        "ambiguous_below": model.ambiguous_below,
-        "smallest": 0.0 if model.reference is None else model.reference.smallest,
-        "given": measure.accepts == "values",
-    }
+    return found
 
 
 def _known_objects(model: Model) -> dict[int, Any]:
