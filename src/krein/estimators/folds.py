@@ -22,6 +22,7 @@ def dealt_folds(
     n_folds: int = N_FOLDS,
     *,
     keys: Indices | None = None,
+    collected: Indices | None = None,
 ) -> Codes:
     """Assign the groups to the folds in turn, in the order of their values.
 
@@ -37,7 +38,7 @@ def dealt_folds(
     their order nor on that of the landmarks; `keys` (n,) decide between equal ones. By default,
     each is a group of its own. Fold −1 is never held out. It contains what would otherwise leave no
     object of a class in the training data; `totals` (C,) are the weights of the classes, if there
-    are objects outside the sample.
+    are objects outside the sample, and `collected` (C,) their numbers of objects.
     """
     n = len(codes)
     w = weights_of(weights, n)
@@ -59,7 +60,8 @@ def dealt_folds(
     each = np.bincount(codes[dealt])
     by_class = np.where(each[codes[dealt]] <= n_folds, codes[dealt] + 1, 0)
     order = dealt[np.lexsort([ties, w[dealt], middle, ascending.sum(axis=1), by_class])]
-    folds, n_folds = dealt_in_turn(order, codes, groups, each, n_folds)
+    equal = equal_on_purpose(each if collected is None else collected)
+    folds, n_folds = dealt_in_turn(order, codes, groups, each if equal else None, n_folds)
     for c in np.unique(codes[~with_others(folds)]):  # several groups of a class met in one fold
         own = order[codes[order] == c]
         if len(own):
@@ -74,12 +76,10 @@ def folds_in_order(codes: Codes, place: Indices, groups: Indices) -> Codes:
     `place` (n,) are the held-out objects, and `groups` (N,) those of all objects. The others are in
     no fold. Some group of each class is in another fold, or in none.
     """
+    sizes = np.bincount(codes)
+    equal = sizes if equal_on_purpose(sizes) else None
     folds, _ = dealt_in_turn(
-        np.argsort(place),
-        codes[place],
-        groups[place],
-        np.bincount(codes),
-        count_folds(place, groups),
+        np.argsort(place), codes[place], groups[place], equal, count_folds(place, groups)
     )
     every = np.full(len(codes), -1)
     every[place] = folds
@@ -97,17 +97,17 @@ def count_folds(place: Indices, groups: Indices) -> int:
 
 
 def dealt_in_turn(
-    order: Indices, codes: Codes, groups: Indices, sizes: Indices, n_folds: int
+    order: Indices, codes: Codes, groups: Indices, equal: Indices | None, n_folds: int
 ) -> tuple[Codes, int]:
     """Return the fold (n,) of each object, and how many folds there are.
 
     One group after another goes to the next fold, in the `order` of their first objects; objects
-    that are not in the order have fold −1. If the `sizes` (C,) of the classes are equal on purpose,
-    the classes are dealt one after the other, to at most as many folds as a class has objects.
+    that are not in the order have fold −1. If classes are `equal` on purpose, they are dealt one
+    after the other, to at most as many folds as a class has objects, given their numbers (C,).
     """
-    if sizes.any() and equal_on_purpose(sizes):
+    if equal is not None and equal.any():
         order = order[np.argsort(codes[order], kind="stable")]
-        n_folds = max(min(n_folds, int(sizes[sizes > 0].min())), 2)
+        n_folds = max(min(n_folds, int(equal[equal > 0].min())), 2)
     folds = np.full(len(codes), -1, dtype=np.intp)
     _, first, place = np.unique(groups[order], return_index=True, return_inverse=True)
     turn = np.argsort(np.argsort(first))[place]
@@ -129,6 +129,8 @@ def equal_on_purpose(sizes: Indices) -> bool:
     (True, False)
     """
     sizes = sizes[sizes > 0]
+    if len(sizes) == 0:
+        return False
     mean = sizes.mean()
     spread = np.square(sizes - mean).sum() / mean
     return bool(chdtr(len(sizes) - 1, spread + 1 / mean) < EQUAL_BY_CHANCE)

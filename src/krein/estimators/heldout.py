@@ -104,11 +104,11 @@ class HeldOut:
         raw, groups, landmarks = known.rows, known.groups, known.landmarks.indices
         N = raw.shape[0]
         fair = np.ones(N, dtype=bool) if raw.weight is None else raw.weight > 0
+        collected = np.bincount(raw.y[fair], minlength=known.n_classes)
         free = fair & ~np.isin(groups, groups[landmarks])
         refits = known.related or 2 * len(np.unique(groups[free])) < len(np.unique(groups[fair]))
         if known.related and fair.sum() > SAMPLE_SIZE:
-            sizes = np.bincount(raw.y[fair], minlength=known.n_classes)
-            share = np.maximum(SAMPLE_SIZE / fair.sum(), N_FOLDS / np.maximum(sizes, 1))
+            share = np.maximum(SAMPLE_SIZE / fair.sum(), N_FOLDS / np.maximum(collected, 1))
             fair &= uniform_keys(_SEED, known.keys) < share[raw.y]
         elif not refits:
             n = len(np.unique(groups[free]))
@@ -122,7 +122,10 @@ class HeldOut:
             n_folds = int(np.clip(np.ceil(N_FOLDS * len(indices) / N), 2, N_FOLDS))
         everyone = totals_of(raw.y, weights_of(raw.weight, N), known.n_classes)
         totals = None if refits else everyone
-        folds = dealt_folds(values, codes, weights, totals, of, n_folds, keys=known.keys[indices])
+        keys = known.keys[indices]
+        folds = dealt_folds(
+            values, codes, weights, totals, of, n_folds, keys=keys, collected=collected
+        )
         own, numbers = own_landmarks(groups, indices, landmarks), known.numbers[indices]
         shares = in_proportion(shares_of_groups(of, numbers), numbers, folds >= 0, codes, known)
         found = cls(indices, values, codes, weights, numbers, own, of, shares, folds, refits)
