@@ -1,5 +1,6 @@
 """Settings and fixtures that all tests share."""
 
+import gc
 import os
 from functools import partial
 
@@ -14,6 +15,12 @@ settings.register_profile("calm", calm)
 # CI tries the same examples in every run; elsewhere, each run tries new ones
 settings.register_profile("decisive", calm, derandomize=True)
 settings.load_profile("decisive" if os.environ.get("CI") else "calm")
+
+
+def pytest_collection_finish():
+    """Leave modules and collected tests, which stay to the end, out of garbage collections."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

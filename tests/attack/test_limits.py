@@ -87,30 +87,35 @@ def test_features_of_objects_that_are_not_compared_take_no_memory(tmp_path):
     assert peak < 50 * letters
 
 
-def parquet_cell(content, rows):
+def parquet_cell(content, rows, mib):
     """Return a column whose last cell is large; the others have one number or letter."""
     import pyarrow as pa
 
     if content == "text":
-        return pa.array(["a"] * (rows - 1) + ["a" * (40 * MIB)])
-    numbers = pa.array(np.zeros(5 * MIB))  # 40 MiB
+        return pa.array(["a"] * (rows - 1) + ["a" * (mib * MIB)])
+    numbers = pa.array(np.zeros(mib * MIB // 8))
     if content == "lists of lists":
         numbers = pa.ListArray.from_arrays(pa.array([*range(rows), len(numbers)]), numbers)
         return pa.ListArray.from_arrays(pa.array([*range(rows), rows]), numbers)
     return pa.ListArray.from_arrays(pa.array([*range(rows), len(numbers)]), numbers)
 
 
-@pytest.mark.parametrize("content", ["text", "numbers", "lists of lists"])
+@pytest.mark.parametrize(
+    ("content", "mib", "limit"),
+    [("text", 40, None), ("numbers", 12, 4 * MIB), ("lists of lists", 12, 4 * MIB)],
+)
 @pytest.mark.parametrize("rows", [1, 9])
-def test_sizes_of_parquet_cells_are_checked_before_their_values(content, rows, tmp_path):
+def test_sizes_of_parquet_cells_are_checked_before_their_values(
+    content, mib, limit, rows, tmp_path
+):
     """A cell of repeated values takes a few hundred bytes in the file, whatever its length."""
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
     path, names = tmp_path / "a.parquet", [str(i) for i in range(rows)]
-    table = pa.table({"name": names, "object": parquet_cell(content, rows)})
+    table = pa.table({"name": names, "object": parquet_cell(content, rows, mib)})
     parquet.write_table(table, path, compression="gzip", write_statistics=False)
-    source = open_source(path, objects="object", names="name")
+    source = open_source(path, objects="object", names="name", max_size=limit)
     tracemalloc.start()
     with pytest.raises(DataError, match=r"a\.parquet, .*row.* would take .* raise max_size"):
         source.read()

@@ -117,8 +117,8 @@ def test_pipes_are_read_from_their_first_byte(files, lines, shell, new):
 def test_tables_labels_and_fits_may_come_from_pipes(files, shell, run):
     options = "--objects 1 --no-header --landmarks all --model ikfd"
     (files / "rows.csv").write_text("".join((files / "words.csv").read_text().splitlines(True)[1:]))
-    plain = shell("krein fit rows.csv --labels 2 -o a.krein " + options, files)
-    assert plain.returncode == 0, plain.stderr
+    code, _, err = run("fit", "rows.csv", "--labels", "2", "-o", "a.krein", *options.split())
+    assert code == 0, err
     piped = "krein fit <(cut -d, -f1 rows.csv) --labels <(cut -d, -f2 rows.csv) --input-format csv"
     done = shell(f"{piped} -o b.krein {options}", files)
     assert done.returncode == 0, done.stderr

@@ -1,7 +1,9 @@
 """Output files: inputs are never overwritten, and pipes and links never replaced."""
 
+import contextlib
 import csv
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -139,10 +141,19 @@ def test_no_two_outputs_are_the_same_file(files, model, run, shell, there):
     assert code == 0, err
 
 
-def test_a_full_disk_names_the_file(files, model, environment):
+@contextlib.contextmanager
+def small_files():
+    """Limit the size of files that this process writes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_names_the_file(files, model, run, environment):
     """The size of files is limited, which fails as a full disk does: while writing."""
-    limited = "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (2000, 2000)); "
-    code = limited + "from krein.cli import krein; krein()"
     (files / "many.txt").write_text("house\n" * 400)
     for command in (
         ("predict", "m.krein", "many.txt", "-o", "rows.csv"),
@@ -152,24 +163,19 @@ def test_a_full_disk_names_the_file(files, model, environment):
     ):
         named = next(word for word in command if word.startswith("rows"))
         if named.endswith(".gz"):
-            words = "".join(f"{hash(str(i)):x}\n" for i in range(4000))
+            words = "".join(f"{i * 7919**3 % 2**40:x}\n" for i in range(1000))
             (files / "many.txt").write_text(words)
-        done = subprocess.run(
-            [sys.executable, "-c", code, *command],
-            env=environment, cwd=files, capture_output=True, text=True,
-        )  # fmt: skip
-        *warned, told = done.stderr.splitlines()
+        with small_files():
+            code, _, err = run(*command)
+        *warned, told = err.splitlines()
         assert told == f"krein: error: {named}: File too large"
         assert all(line.startswith("krein: warning: only 28 objects") for line in warned)
-        assert done.returncode == 1
+        assert code == 1
         assert not list(files.glob("*rows*"))
         assert not list(files.glob(".krein-*"))
     if os.path.exists("/dev/full"):
-        done = subprocess.run(
-            [sys.executable, "-m", "krein", "predict", "m.krein", "many.txt", "-o", "/dev/full"],
-            env=environment, cwd=files, capture_output=True, text=True,
-        )  # fmt: skip
-        assert done.stderr == "krein: error: /dev/full: No space left on device\n"
+        _, _, err = run("predict", "m.krein", "many.txt", "-o", "/dev/full")
+        assert err == "krein: error: /dev/full: No space left on device\n"
         with open("/dev/full", "w") as full:
             done = subprocess.run(
                 [sys.executable, "-m", "krein", "predict", "m.krein", "many.txt"],

@@ -58,17 +58,18 @@ def test_optimism_matches_refits(n_classes):
         for seed in range(2):
             K, y = make(seed, n_classes)
             _, prior, fit = fitted(K, y)
-            exact = np.empty(len(y))
-            for i in range(len(y)):
+            some = np.arange(0, len(y), 3)
+            exact = []
+            for i in some:
                 rest = np.delete(np.arange(len(y)), i)
                 rows = Rows(K[rest], y[rest], n_classes=n_classes)
                 without = fit_pcvm(
                     rows, y[:12], prior=prior, start=(fit.weights, fit.bias), tol=1e-7
                 )
-                exact[i] = fit.link.losses(without.scores(K[i : i + 1]), y[i : i + 1])[0]
-            seen = fit.link.losses(fit.scores(K), y)
-            quick = fit.link.losses(asked(K, y, fit), y)
-            ratios.append((quick - seen).sum() / (exact - seen).sum())
+                exact.append(fit.link.losses(without.scores(K[i : i + 1]), y[i : i + 1])[0])
+            seen = fit.link.losses(fit.scores(K), y)[some]
+            quick = fit.link.losses(asked(K, y, fit), y)[some]
+            ratios.append((quick - seen).sum() / (np.array(exact) - seen).sum())
     assert 0.9 < np.mean(ratios) < 1.1
     assert min(ratios) > 0.8
     assert max(ratios) < 1.2

@@ -15,7 +15,7 @@ from krein.estimators.heldout import CalibrationSample
 
 from .conftest import equal_models, make_words
 
-N = 800
+N, FEW = 800, 400
 GIVEN = np.arange(3, N, 37)
 MODELS = {
     "IKFD": IKFD("levenshtein", landmarks=GIVEN),
@@ -44,25 +44,37 @@ def calibrated(name):
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory):
-    words, labels = noisy_words(N, 0)
-    lines = [f"{word},{label}" for word, label in zip(words, labels, strict=True)]
-    path = tmp_path_factory.mktemp("table") / "words.csv"
-    path.write_text("\n".join(["word,label", *lines]) + "\n", encoding="utf-8")
-    return path, words, labels
+def tables(tmp_path_factory):
+    """A file, its words and their labels: N of them, more than `small_sample`, and FEW."""
+    found = []
+    for n in (FEW, N):
+        words, labels = noisy_words(n, 0)
+        lines = [f"{word},{label}" for word, label in zip(words, labels, strict=True)]
+        path = tmp_path_factory.mktemp("table") / "words.csv"
+        path.write_text("\n".join(["word,label", *lines]) + "\n", encoding="utf-8")
+        found.append((path, words, labels))
+    return found
 
 
 @pytest.fixture(scope="module")
-def fitted(table):
-    """Return a calibrated model, fitted to the file or in memory, with and without `small_sample`.
+def table(tables):
+    return tables[True]
+
+
+@pytest.fixture(scope="module")
+def fitted(tables):
+    """Return a calibrated model, fitted to a file or in memory: of many words with `small_sample`,
+    of few without.
 
     A model by a rule, which chooses landmarks from a sample of the file, gets them in memory.
     """
 
     @cache
     def of(name, in_file, many):
-        path, words, labels = table
+        path, words, labels = tables[many]
         clf = calibrated(name)
+        if "rule" not in name:
+            clf.set_params(landmarks=GIVEN[len(words) > GIVEN])
         if in_file:
             return clf.fit(path)
         if "rule" in name:
@@ -89,11 +101,11 @@ def test_the_temperature_is_near_the_best_for_new_objects(name, fitted, small_sa
 
 @ALL
 @pytest.mark.parametrize("many", [True, False])
-def test_a_file_gives_the_same_temperature_as_memory(name, many, table, fitted, request):
+def test_a_file_gives_the_same_temperature_as_memory(name, many, tables, fitted, request):
     if many:
         request.getfixturevalue("small_sample")
     from_file, in_memory = (fitted(name, in_file, many) for in_file in (True, False))
-    equal_models(from_file, in_memory, table[1])
+    equal_models(from_file, in_memory, tables[many][1])
     assert from_file.temperature_ == in_memory.temperature_ != 1
 
 

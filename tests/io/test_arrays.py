@@ -67,6 +67,8 @@ def test_archives_have_arrays_by_name(tmp_path, suffix):
     chunk = open_source(path, objects="D").read()
     np.testing.assert_array_equal(chunk.objects, D)
     assert chunk.labels == ["1", "2", "1", "2"]
+    if suffix == "mat":
+        return  # each opening starts a process; what follows is the same code for both
     with pytest.raises(DataError, match="there is no array 'K'"):
         open_source(path, objects="K")
     with pytest.raises(DataError, match="there is no array 'classes'"):
@@ -264,10 +266,10 @@ def test_matlab_arrays_that_are_not_data_are_named(tmp_path):
     savemat(path, {"K": np.eye(3), "y": np.array(["u", 2.0, "u"], dtype=object)})
     with pytest.raises(DataError, match="'y' contains cells that are not strings"):
         open_source(path)
-    savemat(path, {"K": np.zeros((3000, 3000))}, do_compression=True)
-    with pytest.raises(DataError, match=r"array 'K': would take 68\.7 MiB, more than "):
+    savemat(path, {"K": np.zeros((1000, 1000))}, do_compression=True)
+    with pytest.raises(DataError, match=r"array 'K': would take 7\.63 MiB, more than "):
         open_source(path, max_size=2**20)
-    assert open_source(path).read().objects.shape == (3000, 3000)
+    assert open_source(path).read().objects.shape == (1000, 1000)
 
 
 @pytest.mark.slow
