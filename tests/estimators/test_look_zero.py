@@ -486,7 +486,7 @@ def test_sizes_that_vary_by_chance_are_not_equal_on_purpose(n_classes):
 def test_sizes_do_not_count_an_objects_own_group(groups):
     rng = np.random.default_rng(0)
     codes, weights, place = rng.integers(0, 4, 30), rng.integers(1, 4, 30) / 3, np.arange(5, 25)
-    found = lookzero.LabelledObjects(codes, weights, 4, groups, place).sizes_without()
+    found = lookzero.LabelsInFolds(codes, weights, 4, groups, place).sizes_without()
     for row, i in zip(found, place, strict=True):
         others = groups != groups[i]
         np.testing.assert_allclose(row, np.bincount(codes[others], weights[others], 4))

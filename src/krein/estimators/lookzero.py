@@ -212,7 +212,7 @@ def fit_features(
         rows = np.union1d(rows[drawn], held_out)
     objects, _ = data.take(rows, measure)
     place = np.searchsorted(rows, held_out)
-    labelled = LabelledObjects(codes[rows], w[rows], n_classes, groups[rows], place)
+    labelled = LabelsInFolds(codes[rows], w[rows], n_classes, groups[rows], place)
     found = _learned(measure, objects, labelled, wanted)
     return None if found is None else FeatureFit(*found, held_out, rows, data, measure)
 
@@ -229,7 +229,7 @@ def fit_alone(
     groups, place = first_equal(keys), np.arange(N)
     if N > HELD_OUT_OBJECTS:
         place = np.flatnonzero(uniform_keys(_SEED, keys) < HELD_OUT_OBJECTS / N)
-    labelled = LabelledObjects(codes, np.ones(N), n_classes, groups, place)
+    labelled = LabelsInFolds(codes, np.ones(N), n_classes, groups, place)
     found = _learned(measure, objects, labelled, wanted)
     if found is None:
         return None
@@ -248,7 +248,7 @@ of the held-out ones as if they were new."""
 
 
 @dataclass(frozen=True)
-class LabelledObjects:
+class LabelsInFolds:
     """The labels of the objects that look zero learns from, and which of them are held out."""
 
     codes: Codes  # (N,)
@@ -285,7 +285,7 @@ class LabelledObjects:
 
 
 def _learned(
-    measure: Measure, objects: Any, labelled: LabelledObjects, wanted: Any
+    measure: Measure, objects: Any, labelled: LabelsInFolds, wanted: Any
 ) -> Learned | None:
     """Learn from objects in the order of their contents, so that the order of rows is irrelevant.
 
@@ -327,7 +327,7 @@ def _learned(
 
 
 def _regression(
-    features: Any, F: Any, H: Any, labelled: LabelledObjects, directions: NDArray[np.float32]
+    features: Any, F: Any, H: Any, labelled: LabelsInFolds, directions: NDArray[np.float32]
 ) -> tuple[LookZero, Array]:
     """Return a logistic regression, and held-out scores of the objects at `place`.
 
@@ -407,7 +407,7 @@ JITTER = 1e-6
 
 
 def _of_classifier(
-    classifier: Any, measure: Measure, objects: Any, labelled: LabelledObjects
+    classifier: Any, measure: Measure, objects: Any, labelled: LabelsInFolds
 ) -> tuple[LookZero, Array]:
     """Return the head of the user's classifier, and held-out scores of the objects at `place`.
 
@@ -436,7 +436,7 @@ def _of_classifier(
 
 
 def _neighbours(
-    features: Any, F: Any, H: Any, labelled: LabelledObjects, directions: NDArray[np.float32]
+    features: Any, F: Any, H: Any, labelled: LabelsInFolds, directions: NDArray[np.float32]
 ) -> tuple[LookZero, Array] | None:
     """Return the head for many classes, and held-out scores of the objects at `place`.
 
