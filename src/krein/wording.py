@@ -74,7 +74,13 @@ def article(noun: str) -> str:
     return f"{'an' if noun.startswith(tuple(vowels)) else 'a'} {noun}"
 
 
-_KINDS = {"int": "integer", "float": "number", "str": "string", "bytes": "bytes object"}
+_KINDS = {
+    "int": "integer",
+    "float": "number",
+    "str": "string",
+    "bytes": "bytes object",
+    "ndarray": "array",
+}
 
 
 def kind_of(value: object) -> str:
@@ -82,10 +88,13 @@ def kind_of(value: object) -> str:
 
     >>> kind_of(3), kind_of("Anne"), kind_of(None), kind_of({1})
     ('an integer (3)', "a string ('Anne')", 'None', 'a set ({1})')
+    >>> import numpy as np
+    >>> kind_of(np.eye(2))
+    'an array (array([[1., 0.], [0., 1.]]))'
     """
     if value is None:
         return "None"
-    text, kind = repr(value), type(value).__name__
+    text, kind = " ".join(repr(value).split()), type(value).__name__
     shown = text if len(text) <= 30 else text[:30] + "…"
     return f"{article(_KINDS.get(kind, kind))} ({shown})"
 

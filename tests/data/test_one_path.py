@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-import krein.data.files
+import krein.data.filerows
 from krein import IKFD, IKQD, PCVM, KreinClassifier
 from krein.compare.pairs import Counter
 from krein.compare.workers import processors
@@ -233,13 +233,13 @@ def test_systems_without_posix_calls_give_the_same_results(monkeypatch, tmp_path
         monkeypatch.delattr(os, name, raising=False)
     monkeypatch.delattr(mmap, "MADV_DONTNEED", raising=False)
     reads = []
-    read = krein.data.files.FileRows.read
+    read = krein.data.filerows.FileRows.read
 
     def counted(self, *args):
         reads.append(args[:2])
         return read(self, *args)
 
-    monkeypatch.setattr(krein.data.files.FileRows, "read", counted)
+    monkeypatch.setattr(krein.data.filerows.FileRows, "read", counted)
     equal_models(model, PCVM("levenshtein", landmarks=GIVEN, n_jobs=2).fit(path), WORDS[:200])
     assert reads
     assert processors() >= 1

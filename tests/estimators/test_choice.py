@@ -134,6 +134,14 @@ def test_classes_of_equal_size_are_dealt_evenly(n_classes, size):
     assert (np.ptp(table, axis=0) <= 1).all()
 
 
+def test_one_class_of_landmarks_does_not_decide_the_number_of_folds():
+    y = np.append(np.repeat(np.arange(1, 40), 5), 0)  # the other four of class 0 are landmarks
+    sizes = np.full(40, 5)
+    values = np.random.default_rng(0).normal(size=(len(y), 7))
+    folds = dealt_folds(values, y, None, sizes.astype(float), collected=sizes)
+    assert folds.max() + 1 == 4
+
+
 def test_a_fold_holds_at_most_one_object_of_a_small_class():
     """Otherwise, some of them would be held out together, although new objects find all of them."""
     rng = np.random.default_rng(0)

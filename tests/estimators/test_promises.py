@@ -25,6 +25,15 @@ def test_new_objects_are_answered_as_held_out_ones_are(name):
     assert mean["false alarms at 5 %"] < 0.1
 
 
+def test_features_are_as_certain_of_new_objects_as_of_held_out_ones():
+    """A model of all words would be more certain than those without a fold, by 1.5 points."""
+    each = [
+        one_split(CASES["words"], 600, seed).values["difference of confidence, features"]
+        for seed in range(300, 306)
+    ]
+    assert abs(np.mean(each)) < 0.008
+
+
 @pytest.mark.filterwarnings("ignore::krein.landmarks.meb.SmallClassWarning")
 @pytest.mark.parametrize(("cls", "seed"), [(IKFD, 2), (IKQD, 2), (PCVM, 0)])
 def test_no_label_is_selected_in_classes_of_one_or_two_objects(cls, seed):

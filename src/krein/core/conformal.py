@@ -164,9 +164,9 @@ class Reference:
     P(p ≤ t and the label is wrong) ≤ t. Unlike the p-value of a hypothesis, which holds given that
     it is true, this includes the chance of an error, and therefore selects many objects if errors
     are rare. It is 1 unless there is a certainty t ≤ s(x) such that most held-out labels that are
-    at least that certain are right. Otherwise, where nothing is recognised and all labels are about
-    equally certain, as in 300 classes of one or two objects, it would depend on the slightest
-    difference between held-out and new objects.
+    at least that certain are right. Without this rule, where nothing is recognised and all labels
+    are about equally certain, as in 300 classes of one or two objects, it would depend on the
+    slightest difference between held-out and new objects.
 
     Examples
     --------
@@ -356,7 +356,7 @@ class Reference:
 def _mostly_wrong_to(certainty: Array, right: Mask, weights: Array) -> float:
     """Return the largest t such that at no s ≤ t, most labels of at least this certainty are right.
 
-    It is −∞ if most of all labels are right.
+    It is −∞ if most of all labels are right, and ∞ if there is no s where most are.
     """
     order = np.argsort(-certainty, kind="stable")
     lead = np.cumsum(np.where(right, weights, -weights)[order])

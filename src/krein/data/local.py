@@ -37,7 +37,7 @@ from .dataset import (
     join_labels,
     where_numbered,
 )
-from .files import FileRows
+from .filerows import FileRows
 from .labelling import LABELS_AT_ONCE
 
 CHUNK = 4096

@@ -49,7 +49,7 @@ from .dataset import (
     where_in_runs,
     where_numbered,
 )
-from .files import BlockMaker, StoredRows
+from .filerows import BlockMaker, StoredRows
 
 Task = Any
 """A present or future result that an engine stores and accepts as an argument of other tasks."""

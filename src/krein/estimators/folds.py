@@ -103,11 +103,12 @@ def dealt_in_turn(
 
     One group after another goes to the next fold, in the `order` of their first objects; objects
     that are not in the order have fold −1. If classes are `equal` on purpose, they are dealt one
-    after the other, to at most as many folds as a class has objects, given their numbers (C,).
+    after the other, to at most as many folds as a class has objects on average: `equal` (C,) are
+    their numbers.
     """
     if equal is not None and equal.any():
         order = order[np.argsort(codes[order], kind="stable")]
-        n_folds = max(min(n_folds, int(equal[equal > 0].min())), 2)
+        n_folds = max(min(n_folds, int(equal[equal > 0].mean())), 2)
     folds = np.full(len(codes), -1, dtype=np.intp)
     _, first, place = np.unique(groups[order], return_index=True, return_inverse=True)
     turn = np.argsort(np.argsort(first))[place]

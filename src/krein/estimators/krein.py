@@ -18,7 +18,7 @@ import numpy as np
 from ..compare.pairs import block_rows
 from ..core.cascade import Cascade, Worth, head_worth, look_worth
 from ..core.conformal import Reference, novelty_scores
-from ..core.evidence import VOTERS, Evidence, Neighbours
+from ..core.evidence import VOTERS, Neighbours
 from ..core.gaussian import GaussianFamily
 from ..core.moments import weights_of
 from ..core.ranks import RankPool, Seen, find_separator
@@ -545,7 +545,6 @@ def learn_ranks(
     everyone, n = sample.joined(alone), len(sample.codes) + len(alone.codes)
     _, depth = model.cascade.run(n, known.n_classes, lambda k, rows: [t[rows] for t in joined[k]])
     evidence = None if model.second_look is None else model.second_look.evidence
-    assert evidence is None or isinstance(evidence, Evidence)
     seen, so_far = [], list[Array]()
     for added, look in zip(joined, looks, strict=True):
         near = None if look.heads else nearest

@@ -338,6 +338,11 @@ def _regression(
     small class would nearly always be given to another one, which has an object more. (With 40
     classes of five strings, confidence was .13 at an accuracy of .41.) Instead, log n_c is added to
     the scores, as strongly as fits held-out objects best.
+
+    The result is the mean of the models without each fold: a model of all objects is more certain
+    than those that score the held-out ones. (With 2,400 words of five languages, new objects would
+    be 1.5 points more certain than held-out ones, and 11.7 % instead of 10.6 % of the labels in
+    lists with a bound of 10 % would be wrong.)
     """
     G, turned = _coordinates(F)
     y, w, C, place = labelled.codes, labelled.weights, labelled.n_classes, labelled.place
@@ -347,10 +352,13 @@ def _regression(
         V, b = _logistic(G[some], y[some], w[some], C, not issparse(F))
         return turned(V), b
 
+    models = []
     for held, rest in labelled.splits():
-        W, b = fitted(rest)
-        scores[held] = H[held] @ W + b
-    W, b = fitted(np.ones(len(y), dtype=bool))
+        models.append(fitted(rest))
+        scores[held] = H[held] @ models[-1][0] + models[-1][1]
+    if not models:
+        models = [fitted(np.ones(len(y), dtype=bool))]
+    W, b = (sum(each) / len(models) for each in zip(*models, strict=True))
     sizes = labelled.sizes_without()
     strength = _strength_of_sizes(scores, sizes, y[place], w[place])
     scores += strength * log_class_sizes(sizes)
