@@ -1,6 +1,7 @@
 """Open the data that a user passes to `fit` or `predict`.
 
-This is the only code that knows where objects live; beyond it, all data sets look the same.
+This code decides where objects live; beyond it, all data sets look the same. Only what needs all
+objects in memory asks again: graphs of hits, and maps.
 """
 
 from __future__ import annotations
