@@ -181,6 +181,38 @@ def test_mistakes_are_explained(files, run, args, message):
     assert message in err
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        "--n-landmarks 5",
+        "--measure levenshtein",
+        "--distance",
+        "--skip-unreadable",
+        "--cache cache",
+        "--both-strands",
+        "--input-format tsv",
+    ],
+)
+def test_options_without_an_effect_are_refused(files, run, given):
+    for command in FIT, ("evaluate", *FIT[1:-2]):
+        code, _, err = run(*command, *given.split())
+        assert code == 2
+        assert f"{given.split()[0]} has no effect with --hits" in err
+
+
+def test_an_evaluation_of_hits_refuses_what_a_fit_would_store(files, run):
+    for given, told in ("--jobs 2", "--jobs"), ("--no-calibrate", "--calibrate/--no-calibrate"):
+        code, _, err = run("evaluate", *FIT[1:-2], *given.split())
+        assert code == 2
+        assert f"{told} has no effect with --hits" in err
+
+
+def test_a_default_that_is_spelled_out_is_refused_too(files, run):
+    code, _, err = run(*FIT, "--wait", "60")
+    assert code == 2
+    assert "--wait has no effect with --hits" in err
+
+
 def test_a_table_of_hits_to_themselves(files, run):
     (files / "own.tsv").write_text(
         "query\ttarget\tbits\n" + "".join(f"ref{i}\tref{i}\t9\n" for i in range(120))

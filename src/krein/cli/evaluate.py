@@ -128,6 +128,7 @@ def command(
                 "--test and --compare cannot be used with --hits: krein, the best hit and a vote "
                 "are compared on folds of the references"
             )
+        hits.refuse_others(*EVALUATION, "report", "as_json")
         known = {name: settings[name] for name in EVALUATION}
         found, seconds = hits.evaluate_table(
             data, groups, min_class_size, as_json, class_weight=class_weight, **known

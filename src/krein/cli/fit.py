@@ -106,6 +106,7 @@ def command(
     if data.hits:
         if model != "krein" or cluster is not None:
             raise click.UsageError("--hits is for --model krein, in memory")
+        hits.refuse_others("model", "calibrate", "random_state", "n_jobs", "output", "force")
         estimator = make_estimator(
             model, Comparison("precomputed", {}), **settings | {"cache": None}
         )

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 from numpy.typing import NDArray
 
 from ..core.evidence import VOTERS
@@ -31,6 +32,26 @@ HOW_TO_SEARCH = (
     "-o refs-vs-refs.tsv"
 )
 """How to make the table that a fit needs; the documentation has the commands of all programs."""
+
+
+READ = frozenset(
+    (
+        "data", "hits", "labels", "label_pattern", "skip_unlabelled", "max_size", "columns",
+        "score", "groups", "min_class_size", "class_weight",
+    )
+)  # fmt: skip
+"""Options that describe a table of hits. Objects without a label are always left out."""
+
+
+def refuse_others(*used: str) -> None:
+    """Refuse options on the command line that are neither in `READ` nor `used` by the command."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        name = option.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and name not in READ and name not in used:
+            spelling = "/".join([*option.opts, *option.secondary_opts])
+            raise click.UsageError(f"{spelling} has no effect with --hits: leave it out")
 
 
 @dataclass(frozen=True)
