@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import krein as library
+from krein.cli.columns import Details
 from krein.cli.predictor import Predictor
-from krein.cli.rows import Details
 from krein.cli.service import Limits, Service
 from krein.io import open_source
 from krein.measures.sequences import SmithWaterman

@@ -1,7 +1,7 @@
 """The command `krein`: files in, probabilities and a report out. One file per command.
 
-What commands share: `options`, `output` and `group`; for labelled objects `reading`, `comparison`
-(by which measure?) and `hits`; for new objects `predictor`, `letters`, `status` and `rows`.
+What commands share: `options`, `output` and `group`; for labelled objects `reading`, `measure`
+and `hits`; for new objects `predictor`, `letters`, `status` and `columns`.
 `copies` and `counts` belong to `predict`, `service` and `web` to `serve`.
 """
 

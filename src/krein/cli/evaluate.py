@@ -17,8 +17,8 @@ from ..estimators import MODELS
 from ..io import DataError, NamedObjects
 from ..io.streams import shown
 from . import hits, options
-from .comparison import check_rule
 from .group import command_line, krein_command
+from .measure import check_rule
 from .options import shortened
 from .output import check_target, printable, say, say_worth, warnings_as_lines
 from .reading import (
@@ -138,13 +138,13 @@ def command(
     check_group_option(groups, data.data)
     start = time.perf_counter()
     read = read_labelled(data, skip_unreadable, min_class_size)
-    chunk, comparison = read.chunk, read.comparison
+    chunk, chosen = read.chunk, read.measure
     group_labels = read_groups(groups, data, read)
     if not as_json:
         say("data", f"{len(chunk):,} objects: {printable(read.source.understood, 200)}")
         say("classes", describe_classes(read.labels))
         hint_at_balance(read.labels, class_weight)
-        say("measure", str(comparison))
+        say("measure", str(chosen))
     names, tested = chunk.names, None
     if test is not None:
         ranked = settings["label_ranks"] is not None
@@ -160,8 +160,8 @@ def command(
             chunk.objects,
             read.labels,
             compare,
-            measure=comparison.given,
-            measure_params=comparison.params or None,
+            measure=chosen.given,
+            measure_params=chosen.params or None,
             calibrate=calibrate is not False,
             groups=group_labels,
             test=tested,
@@ -189,9 +189,7 @@ def test_objects(
     source = open_input(replace(data, data=path), skip_unreadable)
     if source.kind == "matrix":
         raise click.UsageError("--test is for objects; a matrix of values is divided into folds")
-    chunk, source = leave_out_unreadable(
-        source.read(), source, fitted.comparison, like=fitted.chunk
-    )
+    chunk, source = leave_out_unreadable(source.read(), source, fitted.measure, like=fitted.chunk)
     labels = require_labels(chunk, source, whole=False)
     keep = [i for i, label in enumerate(labels) if label in known]
     if not keep:

@@ -9,11 +9,11 @@ import click
 
 from ..io import DataError
 from . import options
+from .columns import Details
 from .evaluate import check_report
 from .group import command_line, krein_command
 from .output import say, warnings_as_lines
 from .predictor import Predictor
-from .rows import Details
 
 
 @krein_command("explain")

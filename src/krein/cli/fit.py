@@ -13,8 +13,8 @@ import click
 from ..estimators import MODELS
 from ..io import Source
 from . import hits, options
-from .comparison import Comparison, check_rule
 from .group import krein_command
+from .measure import ChosenMeasure, check_rule
 from .output import check_target, printable, say, say_worth, warnings_as_lines
 from .predictor import too_few_for_novelty
 from .reading import (
@@ -108,7 +108,7 @@ def command(
             raise click.UsageError("--hits is for --model krein, in memory")
         hits.refuse_others("model", "calibrate", "random_state", "n_jobs", "output", "force")
         estimator = make_estimator(
-            model, Comparison("precomputed", {}), **settings | {"cache": None}
+            model, ChosenMeasure("precomputed", {}), **settings | {"cache": None}
         )
         with warnings_as_lines():
             hits.fit(data, estimator, output, groups, min_class_size, class_weight)
@@ -120,7 +120,7 @@ def command(
     read = read_labelled(data, skip_unreadable, min_class_size, in_chunks=True)
     say_data(read, class_weight)
     estimator = make_estimator(
-        model, read.comparison, symmetrize=data.symmetrize, verbose=1, **settings
+        model, read.measure, symmetrize=data.symmetrize, verbose=1, **settings
     )
     if groups is not None and (cluster is not None or not read.whole):
         raise click.UsageError("--groups needs all objects in memory, and at most 20,000 of them")
@@ -164,7 +164,7 @@ def say_data(read: LabelledObjects, class_weight: str | None) -> None:
         say("classes", describe_classes(read.labels))
         say_ranks(read.labels)
         hint_at_balance(read.labels, class_weight)
-    say("measure", str(read.comparison))
+    say("measure", str(read.measure))
 
 
 def fit_in_memory(
@@ -237,7 +237,7 @@ def objects_groups(groups: str | list[str], read: LabelledObjects, estimator: An
     return found
 
 
-def make_estimator(model: str, comparison: Comparison, **params: Any) -> Any:
+def make_estimator(model: str, chosen: ChosenMeasure, **params: Any) -> Any:
     """Return the estimator that the options describe."""
     made = MODELS[model].estimator
     known = signature(made).parameters
@@ -247,7 +247,7 @@ def make_estimator(model: str, comparison: Comparison, **params: Any) -> Any:
     given = {name: value for name, value in params.items() if name in known}
     if given.get("landmarks", "") is None:
         del given["landmarks"]  # the model's own default
-    return made(comparison.given, measure_params=comparison.params or None, **given)
+    return made(chosen.given, measure_params=chosen.params or None, **given)
 
 
 def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) -> None:

@@ -31,8 +31,8 @@ from ..measures.precomputed import (
 from ..model.file import from_tree
 from ..model.schema import Context, decode
 from . import options
-from .comparison import MATRIX_REMEDIES, Comparison, choose_measure
 from .group import krein_command
+from .measure import MATRIX_REMEDIES, ChosenMeasure, choose_measure
 from .options import shortened
 from .output import printable, say
 from .reading import (
@@ -83,17 +83,17 @@ def command(
       krein inspect distances.csv --distance --spectrum
       krein inspect model.krein
     """
-    comparison = None
+    chosen = None
     if is_model(data.data):
         about = describe_model(data.data, data.max_size)
     else:
-        about, comparison = describe_data(data, sample if spectrum else 0, random_state)
+        about, chosen = describe_data(data, sample if spectrum else 0, random_state)
     if as_json:
         click.echo(json.dumps(about, ensure_ascii=False, indent=1))
-    elif comparison is None:
+    elif chosen is None:
         show_model(about)
     else:
-        show_data(about, comparison)
+        show_data(about, chosen)
 
 
 # Data
@@ -101,7 +101,7 @@ def command(
 
 def describe_data(
     data: options.DataOptions, size: int, seed: int
-) -> tuple[dict[str, Any], Comparison]:
+) -> tuple[dict[str, Any], ChosenMeasure]:
     """Return the description of data, and how its objects are compared.
 
     `size` of them are compared to estimate the spectrum; with 0, it is left out.
@@ -111,14 +111,14 @@ def describe_data(
     if source.kind == "matrix":
         chunk = source.read()
         overview.add(chunk)
-        comparison = choose_measure("matrix", [], data)
+        chosen = choose_measure("matrix", [], data)
         found = look_at_matrix(chunk, data.distance, size, seed)
     else:
         for chunk in source.chunks(4096):
             overview.add(chunk)
         some = overview.sampled(chunk)
-        comparison = choose_measure(source.kind, some.objects, data)
-        found = NO_VALUES | look_at_values(some, comparison, data.symmetrize) if size else NO_VALUES
+        chosen = choose_measure(source.kind, some.objects, data)
+        found = NO_VALUES | look_at_values(some, chosen, data.symmetrize) if size else NO_VALUES
     lengths = np.array(overview.lengths)
     about: dict[str, Any] = {
         "data": source.shown,
@@ -127,12 +127,12 @@ def describe_data(
         "classes": dict(Counter(overview.labels).most_common()) if overview.labels else None,
         "lengths": [int(f(lengths)) for f in (np.min, np.median, np.max)] if len(lengths) else None,
         "duplicates": overview.duplicates,
-        "measure": comparison.measure,
-        "measure_params": comparison.params,
+        "measure": chosen.measure,
+        "measure_params": chosen.params,
         **found,
     }
     about["advice"] = advise(source, about, data.distance, data.symmetrize)
-    return about, comparison
+    return about, chosen
 
 
 class Overview:
@@ -189,15 +189,15 @@ NO_VALUES: dict[str, Any] = {
 """What is not known of objects that were not compared."""
 
 
-def look_at_values(chunk: NamedObjects, comparison: Comparison, symmetrize: bool) -> dict[str, Any]:
+def look_at_values(chunk: NamedObjects, chosen: ChosenMeasure, symmetrize: bool) -> dict[str, Any]:
     """Describe the values of a measure among some objects. O(len(chunk)²) pairs."""
     from ..landmarks.base import given_pairs  # slow to import, and not needed for a model
 
     with locating(chunk):
         pairs = open_pairs(
-            comparison.given,
+            chosen.given,
             chunk.objects,
-            measure_params=comparison.params,
+            measure_params=chosen.params,
             symmetrize=symmetrize,
             verbose=1,
         )
@@ -322,7 +322,7 @@ def advise(source: Source, about: dict[str, Any], distance: bool, symmetrize: bo
     )
 
 
-def show_data(about: dict[str, Any], comparison: Comparison) -> None:
+def show_data(about: dict[str, Any], chosen: ChosenMeasure) -> None:
     """Print the description of data."""
     say("data", about["data"])
     say("objects", f"{about['objects']:,}: {about['understood']}")
@@ -332,7 +332,7 @@ def show_data(about: dict[str, Any], comparison: Comparison) -> None:
         shortest, median, longest = about["lengths"]
         say("lengths", f"{shortest:,} to {longest:,}, median {median:,}")
     say("duplicates", _duplicates(about["duplicates"]))
-    say("measure", str(comparison))
+    say("measure", str(chosen))
     if about["asymmetry"] or about["signature"]:
         say("symmetric", about["asymmetry"] or "yes")
     if about["signature"] is not None:
@@ -534,7 +534,7 @@ def _show_training(about: dict[str, Any]) -> None:
             say_ranks(map(str, about["classes"]))
     if about["objects"] is not None:
         say("objects", f"{about['objects']:,} training objects")
-    say("measure", str(Comparison(about["measure"], about["measure_params"])))
+    say("measure", str(ChosenMeasure(about["measure"], about["measure_params"])))
     if about["columns"] is not None:
         say("columns", ", ".join(about["columns"]))
 

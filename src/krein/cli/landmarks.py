@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from . import options
-from .comparison import check_rule, choose_measure
 from .fit import make_estimator
 from .group import krein_command
+from .measure import check_rule, choose_measure
 from .output import RowWriter, check_target, choose_row_format, writing
 from .reading import locating, open_input, require_labels
 
@@ -45,19 +45,19 @@ def command(
     check_rule(landmarks, n_landmarks)
     source = open_input(data)
     chunk = source.read()
-    comparison = choose_measure(source.kind, chunk.objects, data)
-    params = comparison.params or None
+    measure = choose_measure(source.kind, chunk.objects, data)
+    params = measure.params or None
     running |= {"symmetrize": data.symmetrize, "verbose": 1}
     with locating(chunk):
         if landmarks == "auto":  # a model takes part in the choice
             estimator = make_estimator(
-                "ikfd", comparison, landmarks="auto", random_state=random_state, **running
+                "ikfd", measure, landmarks="auto", random_state=random_state, **running
             )
             chosen = estimator.fit(chunk.objects, require_labels(chunk, source)).landmarks_
         else:
             classes = chunk.labels
             codes = None if classes is None else np.unique(classes, return_inverse=True)[1]
-            pairs = open_pairs(comparison.given, chunk.objects, measure_params=params, **running)
+            pairs = open_pairs(measure.given, chunk.objects, measure_params=params, **running)
             rule = get_rule(landmarks or "meb", n_landmarks)
             chosen = select_landmarks(
                 rule, pairs, codes, np.random.default_rng(random_state)

@@ -21,6 +21,7 @@ from ..io import Source
 from ..io.modelfile import is_model
 from ..io.streams import is_stream
 from . import options
+from .columns import Details
 from .copies import completing, splitting
 from .counts import Counts
 from .group import krein_command
@@ -35,7 +36,6 @@ from .output import (
     writing,
 )
 from .predictor import AT_A_TIME, Predictor
-from .rows import Details
 from .status import Row, by_probability, decide_again
 
 MOST_NEAREST = 1000

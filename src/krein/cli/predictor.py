@@ -18,12 +18,12 @@ from ..io import DataError, NamedObjects, Source, open_source
 from ..io.tables import JsonLines
 from ..measures import take
 from ..model.model import Comparisons, Model
-from .comparison import own_measure_of
+from .columns import EVIDENCE_OBJECTS, Details, RowMaker
 from .letters import letter_reader, strand_detector, turn
+from .measure import own_measure_of
 from .options import message_of, printable
 from .output import reading_progress, warn
 from .reading import match_columns
-from .rows import EVIDENCE_OBJECTS, Details, RowMaker
 from .status import Assessed, Row
 
 AT_A_TIME = 2048

@@ -20,7 +20,7 @@ from ..io.source import RecordSource
 from ..io.streams import UnreadableObjectError, read_once
 from ..io.tables import Layout, LayoutSource
 from ..measures.objects import take
-from .comparison import Comparison, check_name, choose_measure, combined_measure, warn_of_matrix
+from .measure import ChosenMeasure, check_name, choose_measure, combined_measure, warn_of_matrix
 from .options import DataOptions, message_of, shortened
 from .output import printable, say, warn
 
@@ -95,7 +95,7 @@ class LabelledObjects:
     """Whether the chunk contains all objects; otherwise, only the first ones, of which there are
     too many for memory."""
     source: Source  # which yields these objects, without those that were left out
-    comparison: Comparison
+    measure: ChosenMeasure
     labels: list[str]
 
 
@@ -109,12 +109,12 @@ def read_labelled(
     source = open_input(data, skip_unreadable)
     chunk, whole = _first_objects(source) if in_chunks else (source.read(), True)
     require_labels(chunk, source, whole=False)
-    comparison = choose_measure(source.kind, chunk.objects, data)
-    chunk, source = leave_out_unreadable(chunk, source, comparison, whole=whole)
+    chosen = choose_measure(source.kind, chunk.objects, data)
+    chunk, source = leave_out_unreadable(chunk, source, chosen, whole=whole)
     chunk, source = leave_out_small_classes(chunk, source, min_class_size, whole=whole)
     labels = require_labels(chunk, source, whole=whole)
     warn_of_matrix(chunk, data.distance)
-    return LabelledObjects(chunk, whole, source, comparison, labels)
+    return LabelledObjects(chunk, whole, source, chosen, labels)
 
 
 def _first_objects(source: Source) -> tuple[NamedObjects, bool]:
@@ -146,7 +146,7 @@ def _unreadable_records(chunk: NamedObjects) -> Iterable[int]:
 def leave_out_unreadable(
     chunk: NamedObjects,
     source: Source,
-    comparison: Comparison,
+    chosen: ChosenMeasure,
     *,
     like: NamedObjects | None = None,
     whole: bool = True,
@@ -164,7 +164,7 @@ def leave_out_unreadable(
         return chunk, source
     n = source.n_unreadable
     decisive = (like or chunk).objects
-    measure = get_measure(comparison.given, comparison.params).decide(decisive)
+    measure = get_measure(chosen.given, chosen.params).decide(decisive)
 
     def unusable(part: NamedObjects) -> set[int]:
         return {*part.unreadable, *measure.readable(part.objects).reasons}

@@ -13,10 +13,10 @@ import warnings
 import click
 
 from ..data.dataset import ForeignObjectWarning
+from .columns import Details
 from .group import krein_command
 from .options import Share, ambiguous_below, novel_below, own_measure, unknown_letters
 from .output import say
-from .rows import Details
 from .service import Limits, Service
 
 

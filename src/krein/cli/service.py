@@ -16,10 +16,10 @@ import numpy as np
 from ..compare.pairs import OutOfTime
 from ..io import DataError, NamedObjects
 from ..version import __version__
+from .columns import Details
 from .inspect import describe_model
 from .options import message_of
 from .predictor import Predictor
-from .rows import Details
 from .status import Row
 
 STEP, STEP_SECONDS = 32, 0.2

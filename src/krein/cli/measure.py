@@ -27,8 +27,8 @@ MATRIX_REMEDIES = ("use --distance", "leave --distance out")
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """How objects are compared, and why."""
+class ChosenMeasure:
+    """The measure that compares the objects, and why it was chosen."""
 
     measure: str
     params: dict[str, Any]
@@ -45,7 +45,7 @@ class Comparison:
         return self.measure + (f" ({params})" if params else "") + self.reason
 
 
-def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Comparison:
+def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> ChosenMeasure:
     """Return the requested measure, or one that suits the objects."""
     from ..measures import available, get_measure
     from ..measures.base import read_parameters
@@ -57,14 +57,14 @@ def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Co
         if params:
             raise click.UsageError("--measure-param needs a measure; a matrix has none")
         if options.distance:
-            return Comparison("precomputed-distance", {}, " (a matrix of distances)")
-        return Comparison("precomputed", {}, " (a matrix of similarities)")
+            return ChosenMeasure("precomputed-distance", {}, " (a matrix of distances)")
+        return ChosenMeasure("precomputed", {}, " (a matrix of similarities)")
     combined = combined_measure(options)
     if combined is not None:
         told = ", ".join(f"{name}={value}" for name, value in params.items())
-        return Comparison(options.measure or "", {}, f" ({told})" if told else "", combined)
+        return ChosenMeasure(options.measure or "", {}, f" ({told})" if told else "", combined)
     if options.measure:
-        found = Comparison(options.measure, params, own=own_measure_of(options.measure))
+        found = ChosenMeasure(options.measure, params, own=own_measure_of(options.measure))
     else:
         found = suggest_measure(kind, sample, params)
     try:
@@ -140,28 +140,28 @@ def _is_own(value: Any, module: Any) -> bool:
     return (callable(value) and here) or isinstance(value, Measure)
 
 
-def suggest_measure(kind: str, sample: Sequence[Any], params: dict[str, Any]) -> Comparison:
+def suggest_measure(kind: str, sample: Sequence[Any], params: dict[str, Any]) -> ChosenMeasure:
     """Return the measure that seems to suit the objects best."""
     if kind == "vectors":
-        return Comparison("elm", params, ", because the objects are vectors")
+        return ChosenMeasure("elm", params, ", because the objects are vectors")
     if kind == "series":
-        return Comparison("dtw", params, ", because the objects are series")
+        return ChosenMeasure("dtw", params, ", because the objects are series")
     if kind == "receptors":
-        return Comparison("tcrdist", params, ", because the objects are T-cell receptors")
+        return ChosenMeasure("tcrdist", params, ", because the objects are T-cell receptors")
     letters = Counter(letter for text in sample[:500] for letter in text.upper())
     total = sum(letters.values())
     nucleotides = sum(letters[letter] for letter in _NUCLEOTIDES)
     if kind == "sequences" and nucleotides > 0.95 * total:
         params = {"matrix": "NUC.4.4", **params}
-        return Comparison("smith-waterman", params, ", because the sequences are nucleotides")
+        return ChosenMeasure("smith-waterman", params, ", because the sequences are nucleotides")
     mean = total / min(len(sample), 500)
     upper = all(text.isupper() or kind == "sequences" for text in sample[:500])
     if kind == "sequences" or (mean > 20 and upper and set(letters) <= _PROTEIN_ALPHABET):
         reason = ", because the objects look like protein sequences"
-        return Comparison("smith-waterman", params, reason)
+        return ChosenMeasure("smith-waterman", params, reason)
     if mean > LONG_TEXT:
-        return Comparison("compression", params, ", because the objects are long texts")
-    return Comparison("levenshtein", params, ", because the objects are strings")
+        return ChosenMeasure("compression", params, ", because the objects are long texts")
+    return ChosenMeasure("levenshtein", params, ", because the objects are strings")
 
 
 def check_rule(landmarks: str | None, n_landmarks: int | None) -> None:
