@@ -101,7 +101,8 @@ def command(
     """
     check_target(output, force=force, reads=(data.data, data.labels))
     check_rule(settings["landmarks"], settings["n_landmarks"])
-    settings["calibrate"] = check_settings(model, calibrate, settings["landmarks"])
+    check_landmark_rule(model, settings["landmarks"])
+    settings["calibrate"] = calibration_of(model, calibrate)
     settings["class_weight"] = class_weight
     if data.hits:
         if model != "krein" or cluster is not None:
@@ -137,16 +138,20 @@ def command(
     say("written", output)
 
 
-def check_settings(model: str, calibrate: bool | None, landmarks: str | None) -> bool:
-    """Refuse what the model does not let the user choose; return whether to calibrate it.
-
-    It is calibrated as the user wants, or by default if `calibrate` is None.
-    """
+def check_landmark_rule(model: str, landmarks: str | None) -> None:
+    """Refuse a rule for landmarks that the model does not take."""
     if model == "krein" and landmarks not in (None, "stratified"):
         raise click.UsageError(
             "--landmarks is for the other models: krein always draws landmarks from each class; "
             "--n-landmarks sets their number"
         )
+
+
+def calibration_of(model: str, calibrate: bool | None) -> bool:
+    """Return whether to calibrate a model afterwards: as the user wants, or by default if None.
+
+    A model that is always calibrated needs nothing more; not to calibrate it is refused.
+    """
     always = "calibrate" not in signature(MODELS[model].estimator).parameters
     if always and calibrate is False:
         raise click.UsageError(
