@@ -40,7 +40,11 @@ class Details:
 
 
 class RowMaker:
-    """Makes a row of each prediction of a model: `names` are those of its columns."""
+    """Makes a row of each prediction of a model: `names` are those of its columns.
+
+    What the user wants to know (`details`) and what the model can tell (`assesses`: novelty, sets
+    and evidence) is decided here; a `Predictor` asks for it.
+    """
 
     def __init__(self, model: Model, details: Details, stranded: bool) -> None:
         self.model, self.details = model, details

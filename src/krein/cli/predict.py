@@ -228,7 +228,8 @@ def command(
         max_size=reading["max_size"],
         measure=measure,
     )
-    if coverage is not None and predictor.maker.taxonomy:
+    maker = predictor.maker
+    if coverage is not None and maker.taxonomy:
         raise click.UsageError(
             "--coverage is for plain labels: a path is answered at the deepest rank that is "
             "certain enough; use --ambiguous-below instead"
@@ -245,8 +246,8 @@ def command(
             "--resume needs -o FILE, which is not compressed, and NEW on disk; it cannot be used "
             "with --coverage, --fdr, --table-out, --classified-out or --unclassified-out"
         )
-    columns, threshold = predictor.maker.names, predictor.model.ambiguous_below
-    counts = Counts(predictor.maker.separator or find_separator(predictor.maker.labels), sizein)
+    columns, threshold = maker.names, predictor.model.ambiguous_below
+    counts = Counts(maker.separator or find_separator(maker.labels), sizein)
     with (
         warnings_as_lines(),
         splitting(source, targets.classified_out, targets.unclassified_out) as splitter,
@@ -281,7 +282,7 @@ def command(
     counts.warn_of_objects()
     if targets.output is not None:
         seconds = time.perf_counter() - start
-        counts.say_results(seconds, predictor.maker.ranks, threshold, details.fdr)
+        counts.say_results(seconds, maker.ranks, threshold, details.fdr)
         say("written", targets.output, err=True)
 
 
@@ -322,7 +323,7 @@ def _part(
         return None
     if not source.rereadable:
         return None
-    details = {name: value for name, value in asdict(predictor.details).items() if value}
+    details = {name: value for name, value in asdict(predictor.maker.details).items() if value}
     asked = {
         "model": file_hash(model),
         "input": file_hash(source.path) if os.path.isfile(source.path) else source.path,

@@ -53,15 +53,14 @@ class Predictor:
         own = own_measure_of(measure)
         if measure is not None and own is None:
             raise click.UsageError(f"--measure {measure}: write FILE.py:FUNCTION")
-        self.model: Model = load(path, measure=own, max_size=max_size, only_model=True)
-        if not hasattr(self.model, "predict_proba"):
+        model = load(path, measure=own, max_size=max_size, only_model=True)
+        if not hasattr(model, "predict_proba"):
             raise DataError(f"{path}: contains a transformer, which does not predict labels")
-        self.n_jobs = n_jobs
-        self.assesses = self.model.reference is not None  # novelty, sets and evidence
+        self.n_jobs, self.unknown_letters = n_jobs, unknown_letters
         if details.nested:
-            details = replace(details, evidence=EVIDENCE_OBJECTS if self.assesses else None)
-        self.details, self.unknown_letters = details, unknown_letters
-        self._set_thresholds()
+            nearest = None if model.reference is None else EVIDENCE_OBJECTS
+            details = replace(details, evidence=nearest)
+        self.model: Model = _with_thresholds(model, details)
         self.strands = strand_detector(self.model, details.strand)
         self.maker = RowMaker(self.model, details, self.strands is not None)
         self.letters = letter_reader(self.model.measure, unknown_letters)
@@ -72,29 +71,6 @@ class Predictor:
             )
         self.foreign: dict[str, tuple[list[str], int]] = {}  # some names and the number, by reason
         self.kept = KeptAnswers(self.maker.nothing.dtype.itemsize)
-
-    def _set_thresholds(self) -> None:
-        """Pass the thresholds on to the model; refuse options that it does not support."""
-        details = self.details
-        if details.ambiguous_below is not None:
-            self.model = replace(self.model, ambiguous_below=details.ambiguous_below)
-        if self.assesses:
-            if details.novel_below is not None:
-                self.model = replace(self.model, novel_below=details.novel_below)
-                if (warning := too_few_for_novelty(self.model)) is not None:
-                    warn(warning)
-            return
-        for option, value in (
-            ("--novel-below", details.novel_below),
-            ("--sets", details.sets),
-            ("--fdr", details.fdr),
-            ("evidence", details.evidence),
-        ):
-            if value is not None:
-                raise DataError(
-                    f"{option} needs a model with held-out scores: krein fit --model krein, or "
-                    "--calibrate"
-                )
 
     def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
         """Open new objects, read as the kind of objects that the model was fitted to."""
@@ -202,7 +178,7 @@ class Predictor:
         """Return the answers by position, and the positions of sequences on the other strand."""
         if self.strands is None:
             return dict(self._answers(objects, chunk, places, until)), set()
-        if self.details.strand == "auto":
+        if self.maker.details.strand == "auto":
             turned = {i for i, x in zip(places, objects, strict=True) if self.strands.is_turned(x)}
             ahead = turn(objects, places, turned)
             return dict(self._answers(ahead, chunk, places, until)), turned
@@ -240,7 +216,7 @@ class Predictor:
             if isinstance(answer, str) and places[first[one]] != i:  # the reason names the place
                 (answer,) = (why for _, why in self._predictions([one], chunk, [i], until))
             yield i, answer
-        if self.details.evidence is None:  # explanations are too large to keep
+        if self.maker.details.evidence is None:  # explanations are too large to keep
             self.kept.add((one, found[places[k]]) for one, k in first.items())
 
     def _predictions(
@@ -282,13 +258,13 @@ class Predictor:
         run = Comparisons(
             self.model.measure, self.model.symmetrize, self.n_jobs, verbose=0, until=until
         )
-        if self.assesses:
+        if self.maker.assesses:
             found: NDArray[Any] = self.model.assess(
                 objects,
-                coverage=self.details.sets,
-                evidence=self.details.evidence,
+                coverage=self.maker.details.sets,
+                evidence=self.maker.details.evidence,
                 ranks=self.maker.learned_ranks,
-                compare_all=self.details.fdr is not None,  # the list of novel objects
+                compare_all=self.maker.details.fdr is not None,  # the list of novel objects
                 run=run,
             )
             return found
@@ -358,6 +334,30 @@ class KeptAnswers:
             while self.bytes > ANSWER_BYTES:
                 contents, _ = self._answers.popitem(last=False)
                 self.bytes -= len(contents) + self.itemsize
+
+
+def _with_thresholds(model: Model, details: Details) -> Model:
+    """Return the model with the thresholds of the user; refuse options that it does not support."""
+    if details.ambiguous_below is not None:
+        model = replace(model, ambiguous_below=details.ambiguous_below)
+    if model.reference is not None:
+        if details.novel_below is not None:
+            model = replace(model, novel_below=details.novel_below)
+            if (warning := too_few_for_novelty(model)) is not None:
+                warn(warning)
+        return model
+    for option, value in (
+        ("--novel-below", details.novel_below),
+        ("--sets", details.sets),
+        ("--fdr", details.fdr),
+        ("evidence", details.evidence),
+    ):
+        if value is not None:
+            raise DataError(
+                f"{option} needs a model with held-out scores: krein fit --model krein, or "
+                "--calibrate"
+            )
+    return model
 
 
 def _is_better(answer: Any, other: Any) -> bool:

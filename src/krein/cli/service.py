@@ -99,7 +99,7 @@ class Service:
             "takes": "text" if self.text else "records" if self.kind == "records" else "numbers",
             "columns": model.measure.columns,
             "comparisons_per_answer": None if self.accepts == "values" else comparisons,
-            "novel_below": model.novel_below if self.predictor.assesses else None,
+            "novel_below": model.novel_below if self.predictor.maker.assesses else None,
             "ambiguous_below": model.ambiguous_below,
             "limits": asdict(limits),
         }
