@@ -45,20 +45,20 @@ def calibrated(name):
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
-    """A file, its words and their labels: N of them, more than `small_sample`, and FEW."""
-    found = []
+    """By size, a file, its words and their labels: N of them, more than `small_sample`, and FEW."""
+    found = {}
     for n in (FEW, N):
         words, labels = noisy_words(n, 0)
         lines = [f"{word},{label}" for word, label in zip(words, labels, strict=True)]
         path = tmp_path_factory.mktemp("table") / "words.csv"
         path.write_text("\n".join(["word,label", *lines]) + "\n", encoding="utf-8")
-        found.append((path, words, labels))
+        found[n] = (path, words, labels)
     return found
 
 
 @pytest.fixture(scope="module")
 def table(tables):
-    return tables[True]
+    return tables[N]
 
 
 @pytest.fixture(scope="module")
@@ -70,15 +70,15 @@ def fitted(tables):
     """
 
     @cache
-    def of(name, in_file, many):
-        path, words, labels = tables[many]
+    def of(name, in_file, n):
+        path, words, labels = tables[n]
         clf = calibrated(name)
         if "rule" not in name:
             clf.set_params(landmarks=GIVEN[len(words) > GIVEN])
         if in_file:
             return clf.fit(path)
         if "rule" in name:
-            clf.set_params(landmarks=of(name, True, many).selection_.indices)
+            clf.set_params(landmarks=of(name, True, n).selection_.indices)
         return clf.fit(words, labels)
 
     return of
@@ -86,7 +86,7 @@ def fitted(tables):
 
 @ALL
 def test_the_temperature_is_near_the_best_for_new_objects(name, fitted, small_sample):
-    clf = fitted(name, True, True)
+    clf = fitted(name, True, N)
     words, labels = noisy_words(4000, seed=1)
     scores = clf.decision_function(words)
     own = np.arange(len(words)), np.searchsorted(clf.classes_, labels)
@@ -100,12 +100,12 @@ def test_the_temperature_is_near_the_best_for_new_objects(name, fitted, small_sa
 
 
 @ALL
-@pytest.mark.parametrize("many", [True, False])
-def test_a_file_gives_the_same_temperature_as_memory(name, many, tables, fitted, request):
-    if many:
+@pytest.mark.parametrize("n", [N, FEW])
+def test_a_file_gives_the_same_temperature_as_memory(name, n, tables, fitted, request):
+    if n == N:
         request.getfixturevalue("small_sample")
-    from_file, in_memory = (fitted(name, in_file, many) for in_file in (True, False))
-    equal_models(from_file, in_memory, tables[many][1])
+    from_file, in_memory = (fitted(name, in_file, n) for in_file in (True, False))
+    equal_models(from_file, in_memory, tables[n][1])
     assert from_file.temperature_ == in_memory.temperature_ != 1
 
 
@@ -114,7 +114,7 @@ def test_calibration_needs_no_more_comparisons(name, table, fitted, small_sample
     path, words, labels = table
     for in_file, data in ((True, (path,)), (False, (words, labels))):
         by_rule_here = "rule" in name and not in_file
-        clf = calibrated(name).fit(*data) if by_rule_here else fitted(name, in_file, True)
+        clf = calibrated(name).fit(*data) if by_rule_here else fitted(name, in_file, N)
         raw = clone(MODELS[name]).fit(*data)
         assert clf.comparisons_to_fit_ == raw.comparisons_to_fit_
 

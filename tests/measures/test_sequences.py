@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from collections import Counter
 from pathlib import Path
 
@@ -235,6 +234,8 @@ def test_letters_of_other_alphabets_are_not_scored(letter):
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 def test_memory_does_not_grow_with_the_number_of_pairs():
+    import resource  # Windows has none
+
     def pages():
         return int(Path("/proc/self/statm").read_text().split()[1])
 
