@@ -1,5 +1,4 @@
-"""`krein inspect`: describe data before anything is fitted, with one sentence of advice; or a
-model file."""
+"""`krein inspect`: describe data with one sentence of advice, or a model file."""
 
 from __future__ import annotations
 

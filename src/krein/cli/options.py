@@ -435,8 +435,7 @@ def shortened(label: str, longest: int = 30) -> str:
 
 
 def one_line(message: str) -> str:
-    """Return a message in the form shown on a terminal: one line, no control characters, limited
-    length.
+    """Return a message as one line of limited length, without control characters.
 
     >>> print(one_line("a" + chr(27) + "b" + chr(10) + "c"))
     a\\x1bb c

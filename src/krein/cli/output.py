@@ -212,8 +212,9 @@ def check_target(
 
 
 def _is_same_file(path: str, other: str | None) -> bool:
-    """Whether `other` is the file `path`: a file, `labels.csv:column`, standard input, or standard
-    output (None). Pipes and devices may be used twice.
+    """Whether `other` is the file `path`; pipes and devices may be used twice.
+
+    `other` is a file, `labels.csv:column`, standard input, or standard output (None).
     """
     if other not in (None, STDIN) and not os.path.exists(path):
         return os.path.realpath(path) == os.path.realpath(other)

@@ -253,8 +253,11 @@ class Predictor:
             yield i, found if np.isfinite(found["probabilities"]).all() else reason
 
     def _predict(self, objects: Any, until: float | None) -> NDArray[Any]:
-        """Return a structured array with `probabilities`, and with `status`, `novelty`, `set` and
-        `why` if the model provides them. Each pair is compared only once."""
+        """Return a structured array of predictions; each pair is compared only once.
+
+        Its fields are `probabilities`, and `status`, `novelty`, `set` and `why` if the model
+        provides them.
+        """
         run = Comparisons(
             self.model.measure, self.model.symmetrize, self.n_jobs, verbose=0, until=until
         )
@@ -370,8 +373,7 @@ def _is_better(answer: Any, other: Any) -> bool:
 
 
 def too_few_for_novelty(model: Model) -> str | None:
-    """Return a warning if no object can be called novel because there are too few held-out
-    objects."""
+    """Return a warning if too few objects were held out to call any object novel."""
     reference = model.reference
     if reference is None or reference.smallest <= model.novel_below:
         return None

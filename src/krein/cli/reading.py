@@ -267,8 +267,7 @@ LISTED_COLUMNS = 12
 
 
 def require_labels(chunk: NamedObjects, source: Source, *, whole: bool = True) -> list[str]:
-    """Return the labels, or raise an error that says how to give them; a single class is
-    refused."""
+    """Return the labels; refuse objects without labels, and a single class."""
     if chunk.labels is None:
         raise DataError(f"{source.shown}: there are no labels; use {how_to_label(source)}")
     if whole and len(set(chunk.labels)) < 2:

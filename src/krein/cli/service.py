@@ -134,8 +134,10 @@ class Service:
         return _size(one)
 
     def costs(self, objects: list[Any]) -> list[float]:
-        """Return the estimated processor time of each object in seconds: by its length, and 0 if it
-        will not be compared."""
+        """Return the estimated processor time of each object in seconds, by its length.
+
+        It is 0 if the object will not be compared.
+        """
         profile = self.predictor.model.profile
         found = {} if profile is None else profile.foreign(objects)
         foreign = {i for rows in found.values() for i in rows}

@@ -448,8 +448,7 @@ def header_timeout(seconds: float) -> Any:
 
 
 def _content_policy(html: str) -> str:
-    """Return the content security policy: the page may load only its own script and style, by
-    hash."""
+    """Return the content security policy: only the page's own script and style, by hash."""
     listed = {}
     for tag in ("script", "style"):
         texts = re.findall(rf"<{tag}>(.*?)</{tag}>", html, re.DOTALL)

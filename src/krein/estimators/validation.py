@@ -1,4 +1,4 @@
-"""What a fit or a prediction is given: check it, and say what is wrong with it.
+"""Check the input of `fit` and `predict`.
 
 Objects are checked by their measure; only vectors and precomputed values are what scikit-learn
 expects as well.

@@ -151,8 +151,10 @@ class ReceptorTable(LayoutSource):
         return Part(where, line, together, name, chains, label, count, productive, error)
 
     def _chains(self, row: list[str]) -> tuple[list[tuple[str, str]], int | None]:
-        """Return V gene and CDR3 of each chain, and the empty column of a chain with only one of
-        them; the last one, if there are two."""
+        """Return V gene and CDR3 of each chain, and the last column that a chain lacks.
+
+        A chain lacks a column if only the other of the two has a value.
+        """
         chains, incomplete = list[tuple[str, str]](), None
         for columns in zip(self.layout.objects[::2], self.layout.objects[1::2], strict=True):
             gene, cdr3 = (_cell(row, at) for at in columns)

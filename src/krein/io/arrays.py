@@ -465,8 +465,10 @@ def open_arrays(path: str, format: str, options: Options) -> ArraySource:
 def _lists(
     arrays: Headers, key: str, options: Options, path: str
 ) -> tuple[str | None, str | None, str | None]:
-    """Return which arrays contain the labels and the names of the objects in the array `key`, and
-    the file of the labels, if they are not in an array."""
+    """Return the arrays of labels and of names for the array `key`, and the file of labels.
+
+    Each is None if there is none; labels are in an array or in a file.
+    """
     labels, names = options.labels, options.names
     if names is not None and names not in arrays:
         raise DataError(f"{path}: there is no array {names!r}; {_listed(arrays)}")

@@ -38,8 +38,10 @@ for g in range(about.num_row_groups):
 
 
 class ParquetFile(LayoutSource):
-    """Objects from the rows of a Parquet file, with one batch of a row group in memory at a
-    time."""
+    """Objects from the rows of a Parquet file, with one batch in memory at a time.
+
+    A batch is part of a row group.
+    """
 
     @property
     def understood(self) -> str:

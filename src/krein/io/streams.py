@@ -276,8 +276,9 @@ _streams: dict[str, _Stream] = {}
 
 
 def _stream(path: str) -> IO[bytes]:
-    """Return a pipe or standard input, decompressed; the same stream each time, so that bytes read
-    ahead are not lost.
+    """Return a pipe or standard input, decompressed.
+
+    It is the same stream each time, so that bytes read ahead are not lost.
     """
     opened: Any = None
     if path == STDIN:

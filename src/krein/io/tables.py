@@ -164,8 +164,10 @@ def _assign(
 def _headed(
     shown: str, rows: Sequence[Sequence[str]], options: Options, count_rows: Callable[[int], int]
 ) -> tuple[list[str], bool, list[str], Sequence[Sequence[str]]]:
-    """Return the names of the columns (or their numbers), whether the first row contains them, the
-    columns of receptors, and the other rows."""
+    """Return the column names, whether a header gives them, receptor columns, and the other rows.
+
+    Without a header, columns are named by number.
+    """
     if len(rows) > 1 and options.header is not False and len(rows[0]) == len(rows[1]) - 1:
         rows = [["", *rows[0]], *rows[1:]]  # R omits the corner above the row names
         options = replace(options, header=True)
