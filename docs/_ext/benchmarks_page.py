@@ -216,9 +216,9 @@ def promises_page(written: Path, results: Path) -> str:
         lines += [_line([told, bound, *numbers, far, f"`{test}`" if test else ""])]
     lines += ["", "## By data set", ""]
     lines += [
-        "Standard errors over the splits are in parentheses. **Bold**: the bound is missed by"
+        "Standard errors over the splits are in parentheses. **Bold**: the bound is missed beyond"
     ]
-    lines += ["two standard errors or more; *italic*: by less.", ""]
+    lines += ["doubt; *italic*: by less.", ""]
     lines += [_line(["data set", "classes", "splits", "accuracy", *COLUMNS.values()])]
     lines += ["|---|---:|---:" + "|---:" * (1 + len(COLUMNS)) + "|"]
     for row in rows:
