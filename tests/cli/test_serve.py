@@ -727,7 +727,16 @@ def test_what_is_not_http_is_answered_in_json(sent, files, model, environment):
     assert headers["Content-Type"] == "application/json"
 
 
+@pytest.fixture
+def hangups():
+    """Hangups have their default effect on child processes, even if nohup started the tests."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs SIGHUP")
+@pytest.mark.usefixtures("hangups")
 def test_a_hangup_stops_the_service_as_a_termination_does(files, model, environment):
     with run_service(files, environment, model) as (process, port):
         assert ask(port, {"object": "MKVLAGHWKL"})[0] == 200
