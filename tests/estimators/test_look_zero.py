@@ -655,3 +655,17 @@ def test_objects_that_the_head_did_not_learn_from_have_the_same_points(species, 
     assert len(known.points) == len(whole.points)
     own = known.points[:, -clf.model_.look_zero.directions.shape[1] :]
     np.testing.assert_array_equal(own, clf.model_.points([X[i] for i in known.indices]))
+
+
+def test_the_only_object_of_a_class_is_learned_although_it_is_held_out(families):
+    """The mean of the models without each fold would not know its class."""
+    X, y = list(families[0]), np.unique(families[1], return_inverse=True)[1]
+    X, y = [*X, "MWWCHWMCWHCWMWCHWC"], np.append(y, y.max() + 1)
+    N, C = len(y), int(y.max()) + 1
+    measure = get_measure("smith-waterman")
+    objects = measure.check(X)
+    labelled = lookzero.LabelsInFolds(y, np.ones(N), C, np.arange(N), np.array([N - 1]))
+    found = lookzero._learned(measure, objects, labelled, "auto")
+    assert found is not None
+    scores, _ = found[0].look(measure.contents(objects))
+    assert scores[-1].argmax() == C - 1

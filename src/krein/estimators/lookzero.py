@@ -352,13 +352,16 @@ def _regression(
         V, b = _logistic(G[some], y[some], w[some], C, not issparse(F))
         return turned(V), b
 
-    models = []
+    W, b, n_models, complete = np.zeros(()), np.zeros(()), 0, True
     for held, rest in labelled.splits():
-        models.append(fitted(rest))
-        scores[held] = H[held] @ models[-1][0] + models[-1][1]
-    if not models:
-        models = [fitted(np.ones(len(y), dtype=bool))]
-    W, b = (sum(each) / len(models) for each in zip(*models, strict=True))
+        V, a = fitted(rest)
+        scores[held] = H[held] @ V + a
+        W, b, n_models = W + V, b + a, n_models + 1
+        complete &= len(np.unique(y[rest])) == len(np.unique(y))
+    if n_models and complete:
+        W, b = W / n_models, b / n_models
+    else:  # a class whose only group is held out would be unknown
+        W, b = fitted(np.ones(len(y), dtype=bool))
     sizes = labelled.sizes_without()
     strength = _strength_of_sizes(scores, sizes, y[place], w[place])
     scores += strength * log_class_sizes(sizes)
