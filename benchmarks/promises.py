@@ -29,7 +29,8 @@ from krein import KreinClassifier, datasets
 from krein.core.cascade import Cascade, losses_of
 from krein.core.conformal import benjamini_hochberg, log_odds
 from krein.evaluation.heldout import reliability
-from krein.model.model import Answer, Model
+from krein.model.model import Model
+from krein.model.parts import Answer
 
 from .accuracy import folder
 from .timing import row

@@ -64,7 +64,7 @@ KINDS = {
         "core.space": "_CHUNK",
         "estimators.firstlook": "CLASS_WORK PCVM_WORK REFIT_WORK POOLED_TOLERANCE",
         "estimators.heldout": "CALIBRATION_SCORES",
-        "estimators.hits": "HELD_OUT_OBJECTS HELD_OUT_SCORES",
+        "estimators.hits": "MOST_HELD_OUT HELD_OUT_SCORES",
         "estimators.lookzero": "FEATURE_OBJECTS MOST_WORK MOST_WEIGHTS MOST_ENTRIES MOST_ROTATED "
         "ROTATED AT_ONCE SEARCHED PRECISION",
         "estimators.secondlook": "N_RANDOM",

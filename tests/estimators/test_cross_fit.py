@@ -13,7 +13,7 @@ from krein.estimators.choosing import LandmarkChoice
 from krein.estimators.heldout import cross_fit, refitted_scores
 from krein.estimators.secondlook import preferred
 from krein.landmarks import Selection
-from krein.model.model import Landmarks
+from krein.model.parts import Landmarks
 
 N, MANY = 60, np.arange(0, 60, 4)
 CODES = np.arange(N) % 3

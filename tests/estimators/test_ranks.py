@@ -9,7 +9,7 @@ from krein import IKFD, KreinClassifier, load
 from krein.core.ranks import RankAnswers
 from krein.data.dataset import ForeignObjectWarning
 from krein.estimators import firstlook
-from krein.model.model import Comparisons
+from krein.model.parts import Comparisons
 
 
 def taxonomy(seed, families=8, genera=6, letters="abcdefghij"):

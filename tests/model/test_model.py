@@ -7,7 +7,9 @@ import pytest
 
 import krein
 from krein import IKFD, IKQD, PCVM, IndefiniteKernelPCA, KreinClassifier, NystromMap
-from krein.model.model import Comparisons, LandmarkMap, Model
+from krein.model.landmark_map import LandmarkMap
+from krein.model.model import Model
+from krein.model.parts import Comparisons
 
 
 def blobs(n, seed, spread=0.9):

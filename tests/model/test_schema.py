@@ -21,7 +21,8 @@ from krein.core.shapes import (
 from krein.core.space import Signature
 from krein.measures import Measure, get_measure
 from krein.model import ESTIMATORS, find_estimator
-from krein.model.model import LandmarkMap, Model
+from krein.model.landmark_map import LandmarkMap
+from krein.model.model import Model
 from krein.model.schema import (
     BYTES,
     LABELS,

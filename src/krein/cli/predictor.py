@@ -17,7 +17,8 @@ from ..data.dataset import NAMED, describe_foreign
 from ..io import DataError, NamedObjects, Source, open_source
 from ..io.tables import JsonLines
 from ..measures import take
-from ..model.model import Comparisons, Model
+from ..model.model import Model
+from ..model.parts import Comparisons
 from .columns import EVIDENCE_OBJECTS, Details, RowMaker
 from .letters import letter_reader, strand_detector, turn
 from .measure import own_measure_of

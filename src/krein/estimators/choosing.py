@@ -16,7 +16,7 @@ from ..data.labelling import codes_of
 from ..landmarks import Rule, Selection, select_landmarks
 from ..landmarks.base import All, Given, check_landmarks
 from ..measures import Measure, take
-from ..model.model import Comparisons, Landmarks
+from ..model.parts import Comparisons, Landmarks
 from ..wording import parameter
 
 
@@ -72,11 +72,50 @@ def choose_landmarks(
     """
     if centre not in ("landmarks", "training"):
         raise ValueError(f"centre must be 'landmarks' or 'training'; got {centre!r}")
-    N = data.survey().n_objects
-    measure = run.measure
     if isinstance(rule, Given):
-        return _given_landmarks(data, rule, run, classes, N, rank, centre)
-    most = data.n_sampled
+        found = _given_landmarks(data, rule, run, classes)
+    else:
+        found = _landmarks_by_rule(data, rule, run, rng, classes, family, among)
+    _refuse_underflow(run.measure, found.objects, found.between)
+    indices, labelled = found.selection.indices, classes is not None
+    space = LandmarkSpace.of(
+        found.between,
+        run.measure.kind,
+        rank=rank,
+        unit=unit_of(found.between) if labelled else 1.0,  # coordinates keep the user's unit
+        row_means=centre == "landmarks" or len(indices) == data.survey().n_objects,
+    )
+    columns = replace(run, n_jobs=data.n_jobs).columns(
+        found.kept, indices, found.known_rows, found.known
+    )
+    landmarks = Landmarks(indices, found.codes, None, found.kept)
+    return LandmarkChoice(landmarks, space, columns, found.selection)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Landmarks, and the values that were compared to choose them."""
+
+    selection: Selection  # among all objects
+    codes: Codes  # (m,)
+    objects: Any
+    kept: Any  # the objects as a model keeps them
+    between: Array  # (m, m)
+    known_rows: Indices  # (k,): the objects whose values are known
+    known: Array  # (k, m)
+
+
+def _landmarks_by_rule(
+    data: Dataset,
+    rule: Rule,
+    run: Comparisons,
+    rng: np.random.Generator,
+    classes: Any,
+    family: Family | None,
+    among: Mask | None,
+) -> _Found:
+    """Choose landmarks from a sample."""
+    measure, N, most = run.measure, data.survey().n_objects, data.n_sampled
     if isinstance(rule, All) and most < N:
         raise ValueError(
             f"{parameter('landmarks', repr('all'))} compares all pairs of {N:,} objects; choose a "
@@ -87,39 +126,24 @@ def choose_landmarks(
     pairs = data.run_pairs(_checked_pairs(data, sampled, None, run))
     codes = None if classes is None else codes_of(labels, classes)
     found = select_landmarks(rule, pairs, codes, rng, family)
-    indices = rows[found.indices]
-    if found.values is None:
-        between = pairs.block(found.indices, found.indices)
-        known_rows, known = indices, between
-    else:
-        between, known_rows, known = found.values[found.indices], rows, found.values
-    objects = take(sampled, found.indices)
-    return _choice(
-        run,
-        data,
-        objects,
-        measure.keep(objects, indices, N),
+    indices, objects = rows[found.indices], take(sampled, found.indices)
+    known_rows, known = rows, found.values
+    if known is None:
+        known_rows, known = indices, pairs.block(found.indices, found.indices)
+    return _Found(
         replace(found, indices=indices, values=None),
         np.zeros(len(indices), dtype=np.intp) if codes is None else codes[found.indices],
-        between,
-        (known_rows, known),
-        labelled=classes is not None,
-        rank=rank,
-        row_means=centre == "landmarks" or len(indices) == N,
+        objects,
+        measure.keep(objects, indices, N),
+        known if found.values is None else known[found.indices],
+        known_rows,
+        known,
     )
 
 
-def _given_landmarks(
-    data: Dataset,
-    rule: Given,
-    run: Comparisons,
-    classes: Any,
-    N: int,
-    rank: int | None,
-    centre: Centre,
-) -> LandmarkChoice:
+def _given_landmarks(data: Dataset, rule: Given, run: Comparisons, classes: Any) -> _Found:
     """Return the landmarks that the user gave, in the same order."""
-    measure = run.measure
+    measure, N = run.measure, data.survey().n_objects
     indices = check_landmarks(rule.indices, N)
     order = np.argsort(indices)
     back = np.argsort(order)
@@ -134,43 +158,7 @@ def _given_landmarks(
     codes = np.zeros(len(indices), dtype=np.intp)
     if classes is not None:
         codes = codes_of(labels[back], classes)
-    return _choice(
-        run,
-        data,
-        objects,
-        kept,
-        Selection(indices),
-        codes,
-        between,
-        (indices, between),
-        labelled=classes is not None,
-        rank=rank,
-        row_means=centre == "landmarks" or len(indices) == N,
-    )
-
-
-def _choice(
-    run: Comparisons,
-    data: Dataset,
-    objects: Any,
-    kept: Any,
-    selection: Selection,
-    codes: Codes,
-    between: Array,
-    known: tuple[Indices, Array],
-    *,
-    labelled: bool,
-    rank: int | None,
-    row_means: bool,
-) -> LandmarkChoice:
-    """Return the choice of landmarks with these values between them."""
-    _refuse_underflow(run.measure, objects, between)
-    unit = unit_of(between) if labelled else 1.0  # coordinates keep the user's unit
-    kind = run.measure.kind
-    space = LandmarkSpace.of(between, kind, rank=rank, unit=unit, row_means=row_means)
-    columns = replace(run, n_jobs=data.n_jobs).columns(kept, selection.indices, *known)
-    landmarks = Landmarks(selection.indices, codes, None, kept)
-    return LandmarkChoice(landmarks, space, columns, selection)
+    return _Found(Selection(indices), codes, objects, kept, between, indices, between)
 
 
 def _refuse_underflow(measure: Measure, landmarks: Any, between: Array) -> None:

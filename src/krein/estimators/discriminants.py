@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from operator import add
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,14 +32,14 @@ from ..core.gaussian import (
 from ..core.moments import ClassMoments
 from ..core.shapes import CODE, NON_NEGATIVE, ROWS, SHARE, Array, Codes, Indices
 from ..core.space import POWERS, LandmarkSpace, Power, check_level, signed_eigen
-from ..data.dataset import Chunk, Costed, Dataset, LandmarkColumns
+from ..data.dataset import Chunk, Costed, LandmarkColumns
 from ..data.labelling import codes_of
 from ..landmarks import Selection, get_rule
 from ..model.heads import LinearHead, LinkName, QuadraticHead
-from ..model.model import Comparisons, Model
+from ..model.model import Model
 from ..model.schema import LOCAL
 from .choosing import Centre, LandmarkChoice
-from .fitting import Classifier, all_or_nothing, mean_values
+from .fitting import Classifier, Job, all_or_nothing, mean_values
 from .heldout import (
     CalibrationSample,
     cross_fit,
@@ -135,193 +136,12 @@ def moments_of(
     return Stream(powers, moments, indices[some], values[some], codes[some], weights), cost
 
 
-def _fit(
-    self: IKFD | IKQD, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
-) -> Any:
-    """Fit to objects X with labels y, in one pass over blocks of similarities.
-
-    Parameters
-    ----------
-    X : sequence of N objects, or an N×N matrix of values
-        The objects to compare; for a precomputed measure, the values, which may also be N×m
-        with `landmarks` set to the m rows that the columns stand for. Objects need not be in
-        memory: X may be the path of a file, a source from `krein.io` (with its labels), a
-        memory map, or a Dask collection. Landmarks are chosen among all objects, or among about
-        20,000 of them and at least 200 per class.
-    y : array of N labels, str, or None if X contains them
-        If X is the path of a file, y may name its column of labels, or a file of names and
-        labels, as in `krein.io.open_source`.
-    sample_weight : array of N numbers, optional
-        Number of objects that each one counts for. Landmarks are chosen among objects of
-        positive weight, regardless of its size.
-    groups : array of N groups, optional
-        For `calibrate=True`: objects of one group, such as near-duplicates, are held out together,
-        in ten folds, and count as one held-out object. The shrinkage is still chosen by leaving
-        out single objects.
-
-    Returns
-    -------
-    self
-    """
-    with all_or_nothing(self), self._open(X, y, sample_weight) as data:
-        known = self._survey(data)
-        grouped = self._groups(data, groups)
-        family = self._family(known.classes)
-        run = self._comparisons(data.measure)
-        rule = get_rule(self.landmarks, self.n_landmarks)
-        choice = self._choose(data, run, known.classes, family, rule)
-        return _add(self, data, run, family, known.classes, choice, None, grouped)
-
-
 def _streams(estimator: Any) -> bool:
     if estimator.calibrate:
         raise AttributeError(
             "calibrate=True needs all objects at once: use fit, or partial_fit without it"
         )
     return True
-
-
-def _partial_fit(
-    self: IKFD | IKQD, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
-) -> Any:
-    """Add a chunk of objects, in constant memory.
-
-    The landmarks are chosen from the first chunk. Up to rounding, the result is the same as
-    `fit` on all chunks with the same landmarks. A call that fails leaves the model unchanged.
-
-    Parameters
-    ----------
-    X : sequence of n objects, or anything else that `fit` accepts
-        For a precomputed measure, the first chunk is n×n values; later chunks contain the
-        values to each object of the first chunk, or to each landmark.
-    y : array of n labels
-    classes : array of labels
-        All classes that will occur; required in the first call.
-    sample_weight : array of n numbers, optional
-
-    Returns
-    -------
-    self
-    """
-    before: Stream | None = getattr(self, "stream_", None)
-    if before is None and "stream_" in vars(self):
-        raise ValueError(
-            "this model was calibrated and then loaded from a file, which does not store the "
-            "state that further chunks need: use fit, or start again with partial_fit"
-        )
-    if before is None and classes is None:
-        raise ValueError(
-            "the first call of partial_fit needs classes=, with all classes that will occur"
-        )
-    known = self.classes_ if classes is None else np.unique(classes)
-    if before is not None and not np.array_equal(known, self.classes_):
-        raise ValueError(
-            f"classes={known.tolist()} differ from those of the first call, "
-            f"{self.classes_.tolist()}"
-        )
-    measure = None if before is None else self.measure_
-    with all_or_nothing(self), self._open(X, y, sample_weight, measure) as data:
-        n_objects = self._survey(data, known).n_objects
-        family = self._family(known)
-        run = self._comparisons(data.measure)
-        if before is None:
-            rule = get_rule(self.landmarks, self.n_landmarks)
-            choice = self._choose(data, run, known, family, rule)
-        else:
-            landmarks = self.model_.landmarks
-            columns = replace(run, n_jobs=data.n_jobs).columns(landmarks.objects, landmarks.indices)
-            # a model file does not say how the landmarks were chosen
-            selection = getattr(self, "selection_", Selection(landmarks.indices))
-            choice = LandmarkChoice(landmarks, self.space_, columns, selection)
-            self.n_samples_seen_ += n_objects
-            run.counter.add(self.comparisons_to_fit_, self.comparisons_reused_)
-        return _add(self, data, run, family, known, choice, before)
-
-
-_fit.__name__, _partial_fit.__name__ = "fit", "partial_fit"  # as errors and help name them
-
-
-def _add(
-    self: IKFD | IKQD,
-    data: Dataset,
-    run: Comparisons,
-    family: GaussianFamily,
-    classes: NDArray[Any],
-    choice: LandmarkChoice,
-    before: Stream | None,
-    groups: Indices | None = None,
-) -> Any:
-    """Add the objects of a data set to the moments so far, if there are any; fit the model."""
-    spaces, passed = _pass(self, data, run, family, classes, choice, before)
-    places = landmark_places(choice.space, passed.values)
-    best, chosen = 0, family
-    if _chooses(self):
-        choices = [
-            family.chosen(space, passed.left_out(space, moments, places))
-            for space, moments in zip(spaces, passed.moments, strict=True)
-        ]
-        best = least_loss(choices)
-        chosen, _ = choices[best]
-    space, moments = spaces[best], passed.moments[best]
-    choice = replace(choice, space=space)
-    head, reference = self._head(chosen, space, moments), None
-    if self.calibrate:
-        temperature, reference = _calibration(
-            family, chosen, choice, moments, passed, places, groups
-        )
-        head = replace(head, temperature=temperature)
-    self.stream_, self.class_count_ = passed, moments.weights
-    self.target_ = _target_of(chosen)
-    self.model_ = Model(
-        run.measure,
-        self.symmetrize,
-        classes,
-        (head,),
-        Cascade.of_one(),
-        mean_values(space.landmark_values, run.measure.kind),
-        choice.landmarks,
-        reference=reference,
-        comparisons=float(len(choice.landmarks.indices)),
-        n_objects=self.model_.n_objects if before is not None else self.n_samples_seen_,
-        feature_names=getattr(self, "feature_names_in_", None),
-    )
-    eigenvalues = signed_eigen(moments.gram(), space.signs).values
-    self._set_fit(choice, space, eigenvalues, run.counter)
-    return self
-
-
-def _pass(
-    self: IKFD | IKQD,
-    data: Dataset,
-    run: Comparisons,
-    family: GaussianFamily,
-    classes: NDArray[Any],
-    choice: LandmarkChoice,
-    before: Stream | None,
-) -> tuple[list[LandmarkSpace], Stream]:
-    """Compare all objects with the landmarks; return the spaces to choose from, and what is known.
-
-    There is a space for each power of a dissimilarity.
-    """
-    m = len(choice.landmarks.indices)
-    sample = CalibrationSample.empty()
-    if self.calibrate or _chooses(self):
-        sample = CalibrationSample.of(
-            self.n_samples_seen_,
-            choice.landmarks.indices,
-            all_up_to=SAMPLE_SIZE,
-            wanted=SAMPLE_SIZE,
-        )
-    powers = _powers(self, choice, family) if before is None else before.powers
-    spaces = [choice.space.with_power(power) for power in powers]
-    if before is None:
-        origins = [space.origin() for space in spaces]
-    else:
-        origins = [moments.origin for moments in before.moments]
-    seen = self.n_samples_seen_ - data.survey().n_objects
-    term = partial(moments_of, choice.columns, spaces, origins, classes, family, sample, seen)
-    passed = data.reduce(term, add, block_rows(run.measure, m), m, run.counter)
-    return spaces, passed if before is None else before.within(sample) + passed
 
 
 def _calibration(
@@ -365,70 +185,251 @@ def _target_of(family: GaussianFamily) -> Any:
     return names if isinstance(family.shrinkage, tuple) else names[0]
 
 
-def _chooses(self: IKFD | IKQD) -> bool:
-    """Whether the leave-one-out loss chooses the covariance, and the power of a dissimilarity."""
-    published = isinstance(self, IKFD) and self.solver != "gaussian"
-    return self.shrinkage == "auto" and not published
+class Discriminant(Classifier):
+    """Gaussian classes: what IKFD and IKQD share, which differ in their family and its head."""
+
+    rank: int | None
+    centre: Centre
+    shrinkage: float | Literal["auto", "oas"]
+    priors: Any
+    calibrate: bool
+
+    class_count_: Annotated[Array, "C", NON_NEGATIVE]
+    stream_: Annotated[Stream, LOCAL] | None
+    target_: Target | Annotated[list[Target], "C"]
+
+    @abstractmethod
+    def _family(self, classes: NDArray[Any]) -> GaussianFamily:
+        """Return what is fitted to the moments."""
+
+    @abstractmethod
+    def _head(
+        self, family: GaussianFamily, space: LandmarkSpace, moments: ClassMoments
+    ) -> LinearHead | QuadraticHead:
+        """Fit the head to the moments."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit to objects X with labels y, in one pass over blocks of similarities.
+
+        Parameters
+        ----------
+        X : sequence of N objects, or an N×N matrix of values
+            The objects to compare; for a precomputed measure, the values, which may also be N×m
+            with `landmarks` set to the m rows that the columns stand for. Objects need not be in
+            memory: X may be the path of a file, a source from `krein.io` (with its labels), a
+            memory map, or a Dask collection. Landmarks are chosen among all objects, or among about
+            20,000 of them and at least 200 per class.
+        y : array of N labels, str, or None if X contains them
+            If X is the path of a file, y may name its column of labels, or a file of names and
+            labels, as in `krein.io.open_source`.
+        sample_weight : array of N numbers, optional
+            Number of objects that each one counts for. Landmarks are chosen among objects of
+            positive weight, regardless of its size.
+        groups : array of N groups, optional
+            For `calibrate=True`: objects of one group, such as near-duplicates, are held out
+            together, in ten folds, and count as one held-out object. The shrinkage is still chosen
+            by leaving out single objects.
+
+        Returns
+        -------
+        self
+        """
+        with all_or_nothing(self), self._open(X, y, sample_weight) as data:
+            job = self._job(data, self._survey(data).classes, self._groups(data, groups))
+            family = self._family(job.classes)
+            rule = get_rule(self.landmarks, self.n_landmarks)
+            self._add(job, family, self._choose(job, family, rule), None)
+        return self
+
+    @available_if(_streams)
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Add a chunk of objects, in constant memory.
+
+        The landmarks are chosen from the first chunk. Up to rounding, the result is the same as
+        `fit` on all chunks with the same landmarks. A call that fails leaves the model unchanged.
+
+        Parameters
+        ----------
+        X : sequence of n objects, or anything else that `fit` accepts
+            For a precomputed measure, the first chunk is n×n values; later chunks contain the
+            values to each object of the first chunk, or to each landmark.
+        y : array of n labels
+        classes : array of labels
+            All classes that will occur; required in the first call.
+        sample_weight : array of n numbers, optional
+
+        Returns
+        -------
+        self
+        """
+        before: Stream | None = getattr(self, "stream_", None)
+        if before is None and "stream_" in vars(self):
+            raise ValueError(
+                "this model was calibrated and then loaded from a file, which does not store the "
+                "state that further chunks need: use fit, or start again with partial_fit"
+            )
+        if before is None and classes is None:
+            raise ValueError(
+                "the first call of partial_fit needs classes=, with all classes that will occur"
+            )
+        known = self.classes_ if classes is None else np.unique(classes)
+        if before is not None and not np.array_equal(known, self.classes_):
+            raise ValueError(
+                f"classes={known.tolist()} differ from those of the first call, "
+                f"{self.classes_.tolist()}"
+            )
+        measure = None if before is None else self.measure_
+        with all_or_nothing(self), self._open(X, y, sample_weight, measure) as data:
+            n_objects = self._survey(data, known).n_objects
+            job, family = self._job(data, known), self._family(known)
+            if before is None:
+                choice = self._choose(job, family, get_rule(self.landmarks, self.n_landmarks))
+            else:
+                landmarks, run = self.model_.landmarks, replace(job.run, n_jobs=data.n_jobs)
+                columns = run.columns(landmarks.objects, landmarks.indices)
+                # a model file does not say how the landmarks were chosen
+                selection = getattr(self, "selection_", Selection(landmarks.indices))
+                choice = LandmarkChoice(landmarks, self.space_, columns, selection)
+                self.n_samples_seen_ += n_objects
+                job.run.counter.add(self.comparisons_to_fit_, self.comparisons_reused_)
+            self._add(job, family, choice, before)
+        return self
+
+    def stored(self, attribute: str) -> Any:
+        """Return a fitted attribute as it is stored in a model file."""
+        if (
+            attribute == "stream_" and self.calibrate
+        ):  # no further chunks: the values can be dropped
+            return None
+        return getattr(self, attribute)
+
+    @property
+    def power_(self) -> float | None:
+        """The power of a dissimilarity that was chosen; None for a similarity."""
+        return self.space_.power if self.space_.kind == "dissimilarity" else None
+
+    @property
+    def temperature_(self) -> float:
+        """The factor on the scores before they become probabilities."""
+        return float(self._fitted().heads[0].temperature)
+
+    def _add(
+        self, job: Job, family: GaussianFamily, choice: LandmarkChoice, before: Stream | None
+    ) -> None:
+        """Add the objects of a data set to the moments so far, if there are any; fit the model."""
+        spaces, passed = self._pass(job, family, choice, before)
+        places = landmark_places(choice.space, passed.values)
+        best, chosen = 0, family
+        if self._chooses():
+            choices = [
+                family.chosen(space, passed.left_out(space, moments, places))
+                for space, moments in zip(spaces, passed.moments, strict=True)
+            ]
+            best = least_loss(choices)
+            chosen, _ = choices[best]
+        space, moments = spaces[best], passed.moments[best]
+        choice = replace(choice, space=space)
+        head, reference = self._head(chosen, space, moments), None
+        if self.calibrate:
+            temperature, reference = _calibration(
+                family, chosen, choice, moments, passed, places, job.groups
+            )
+            head = replace(head, temperature=temperature)
+        self.stream_, self.class_count_ = passed, moments.weights
+        self.target_ = _target_of(chosen)
+        self.model_ = Model(
+            measure=job.run.measure,
+            symmetrize=self.symmetrize,
+            classes=job.classes,
+            heads=(head,),
+            cascade=Cascade.of_one(),
+            baseline=mean_values(space.landmark_values, job.run.measure.kind),
+            landmarks=choice.landmarks,
+            reference=reference,
+            comparisons=float(len(choice.landmarks.indices)),
+            n_objects=self.model_.n_objects if before is not None else self.n_samples_seen_,
+            feature_names=getattr(self, "feature_names_in_", None),
+        )
+        eigenvalues = signed_eigen(moments.gram(), space.signs).values
+        self._set_fit(choice, space, eigenvalues, job.run.counter)
+
+    def _pass(
+        self, job: Job, family: GaussianFamily, choice: LandmarkChoice, before: Stream | None
+    ) -> tuple[list[LandmarkSpace], Stream]:
+        """Compare all objects with the landmarks; return the spaces to choose from, and the sums.
+
+        There is a space for each power of a dissimilarity.
+        """
+        m = len(choice.landmarks.indices)
+        sample = CalibrationSample.empty()
+        if self.calibrate or self._chooses():
+            sample = CalibrationSample.of(
+                self.n_samples_seen_,
+                choice.landmarks.indices,
+                all_up_to=SAMPLE_SIZE,
+                wanted=SAMPLE_SIZE,
+            )
+        powers = self._powers(choice, family) if before is None else before.powers
+        spaces = [choice.space.with_power(power) for power in powers]
+        if before is None:
+            origins = [space.origin() for space in spaces]
+        else:
+            origins = [moments.origin for moments in before.moments]
+        seen, run = self.n_samples_seen_ - job.data.survey().n_objects, job.run
+        term = partial(
+            moments_of, choice.columns, spaces, origins, job.classes, family, sample, seen
+        )
+        passed = job.data.reduce(term, add, block_rows(run.measure, m), m, run.counter)
+        return spaces, passed if before is None else before.within(sample) + passed
+
+    def _chooses(self) -> bool:
+        """Whether the leave-one-out loss chooses the covariance, and the power of a distance."""
+        return self.shrinkage == "auto"
+
+    def _powers(self, choice: LandmarkChoice, family: GaussianFamily) -> tuple[Power, ...]:
+        """Return the powers of a dissimilarity to try: only one if it is known beforehand."""
+        space = choice.space
+        if space.kind == "similarity":
+            check_level(space.landmark_values)
+            return (1.0,)
+        if not self._chooses():
+            return (1.0,)
+        if len(space.landmark_values) <= 2 * CHOICE_LANDMARKS:
+            return POWERS
+        # decompose the values of all landmarks only once
+        return (choose_power(family, space, choice.landmarks.codes),)
+
+    def _priors(self, classes: NDArray[Any]) -> Priors:
+        """Return the prior probability of each class, from the parameter."""
+        rho = self.shrinkage
+        named = isinstance(rho, str) and rho in ("auto", "oas")
+        if not named and not (isinstance(rho, Real) and 0 <= rho <= 1):
+            raise ValueError(
+                f"shrinkage must be 'auto', 'oas' or a number from 0 to 1; got {rho!r}"
+            )
+        names, priors = classes.tolist(), self._class_costs(classes)
+        if self.priors is None:
+            return priors
+        if isinstance(self.priors, str):
+            if self.priors != "uniform":
+                raise ValueError(f"priors must be None, 'uniform' or numbers; got {self.priors!r}")
+            return replace(priors, given=np.ones(len(names)))
+        numbers = self.priors
+        if isinstance(numbers, dict):
+            missing = [name for name in names if name not in numbers]
+            if missing:
+                raise ValueError(f"priors contain no probability for class {missing[0]!r}")
+            numbers = [numbers[name] for name in names]
+        given = np.asarray(numbers, dtype=float)
+        usable = (given > 0) & np.isfinite(given)
+        if given.shape != (len(names),) or not usable.all():
+            raise ValueError(f"priors must be {len(names)} positive numbers; got {given}")
+        return replace(priors, given=given)
 
 
-def _powers(self: IKFD | IKQD, choice: LandmarkChoice, family: GaussianFamily) -> tuple[Power, ...]:
-    """Return the powers of a dissimilarity to try: only one if it is known beforehand."""
-    space = choice.space
-    if space.kind == "similarity":
-        check_level(space.landmark_values)
-        return (1.0,)
-    if not _chooses(self):
-        return (1.0,)
-    if len(space.landmark_values) <= 2 * CHOICE_LANDMARKS:
-        return POWERS
-    # decompose the values of all landmarks only once
-    return (choose_power(family, space, choice.landmarks.codes),)
-
-
-def _priors(self: IKFD | IKQD, classes: NDArray[Any]) -> Priors:
-    """Return the prior probability of each class, from the parameter."""
-    rho = self.shrinkage
-    named = isinstance(rho, str) and rho in ("auto", "oas")
-    if not named and not (isinstance(rho, Real) and 0 <= rho <= 1):
-        raise ValueError(f"shrinkage must be 'auto', 'oas' or a number from 0 to 1; got {rho!r}")
-    names, priors = classes.tolist(), self._class_costs(classes)
-    if self.priors is None:
-        return priors
-    if isinstance(self.priors, str):
-        if self.priors != "uniform":
-            raise ValueError(f"priors must be None, 'uniform' or numbers; got {self.priors!r}")
-        return replace(priors, given=np.ones(len(names)))
-    numbers = self.priors
-    if isinstance(numbers, dict):
-        missing = [name for name in names if name not in numbers]
-        if missing:
-            raise ValueError(f"priors contain no probability for class {missing[0]!r}")
-        numbers = [numbers[name] for name in names]
-    given = np.asarray(numbers, dtype=float)
-    usable = (given > 0) & np.isfinite(given)
-    if given.shape != (len(names),) or not usable.all():
-        raise ValueError(f"priors must be {len(names)} positive numbers; got {given}")
-    return replace(priors, given=given)
-
-
-def _stored(self: IKFD | IKQD, attribute: str) -> Any:
-    """Return a fitted attribute as it is stored in a model file."""
-    if attribute == "stream_" and self.calibrate:  # no further chunks: the values can be dropped
-        return None
-    return getattr(self, attribute)
-
-
-def _power(self: IKFD | IKQD) -> float | None:
-    """The power of a dissimilarity that was chosen; None for a similarity."""
-    return self.space_.power if self.space_.kind == "dissimilarity" else None
-
-
-def _temperature(self: IKFD | IKQD) -> float:
-    """The factor on the scores before they become probabilities."""
-    return float(self._fitted().heads[0].temperature)
-
-
-class IKFD(Classifier):
+class IKFD(Discriminant):
     """Indefinite kernel Fisher discriminant: probabilistic, linear in N, nothing to tune.
 
     With `landmarks="all"`, this is the dense method; otherwise its Nyström version, which makes one
@@ -541,9 +542,6 @@ class IKFD(Classifier):
     array(['en', 'de'], dtype='<U2')
     """
 
-    class_count_: Annotated[Array, "C", NON_NEGATIVE]
-    stream_: Annotated[Stream, LOCAL] | None
-    target_: Target | Annotated[list[Target], "C"]
     shrinkage_: Annotated[float, SHARE] | Annotated[Array, "C", SHARE]
 
     def __init__(
@@ -585,12 +583,6 @@ class IKFD(Classifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    fit = _fit
-    partial_fit = available_if(_streams)(_partial_fit)
-    stored = _stored
-    power_ = property(_power)
-    temperature_ = property(_temperature)
-
     @property
     def dual_coef_(self) -> Array:
         """Weights (m, C) of the similarities to the landmarks."""
@@ -617,10 +609,13 @@ class IKFD(Classifier):
         return GaussianFamily(
             len(classes),
             self.shrinkage,
-            _priors(self, classes),
+            self._priors(classes),
             one_against_rest=self.multiclass == "ovr",
             rank=self.rank,
         )
+
+    def _chooses(self) -> bool:
+        return self.solver == "gaussian" and super()._chooses()
 
     def _head(
         self, family: GaussianFamily, space: LandmarkSpace, moments: ClassMoments
@@ -646,7 +641,7 @@ class IKFD(Classifier):
         return head_of(space, half, "softmax")
 
 
-class IKQD(Classifier):
+class IKQD(Discriminant):
     """Indefinite kernel quadratic discriminant: one covariance per class.
 
     It works like `IKFD`, but with curved boundaries between the classes. Each class covariance is
@@ -742,10 +737,6 @@ class IKQD(Classifier):
     array(['narrow', 'wide'], dtype='<U6')
     """
 
-    class_count_: Annotated[Array, "C", NON_NEGATIVE]
-    stream_: Annotated[Stream, LOCAL] | None
-    target_: Target | Annotated[list[Target], "C"]
-
     def __init__(
         self,
         measure: Any,
@@ -781,19 +772,13 @@ class IKQD(Classifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    fit = _fit
-    partial_fit = available_if(_streams)(_partial_fit)
-    stored = _stored
-    power_ = property(_power)
-    temperature_ = property(_temperature)
-
     @property
     def discriminant_(self) -> QuadraticDiscriminant:
         """Means, covariances and how far each was shrunk towards the shared one."""
         return self._fitted().heads[0].discriminant
 
     def _family(self, classes: NDArray[Any]) -> GaussianFamily:
-        priors = _priors(self, classes)
+        priors = self._priors(classes)
         return GaussianFamily(len(classes), self.shrinkage, priors, rank=self.rank, by_class=True)
 
     def _head(

@@ -24,6 +24,7 @@ from ..core.pcvm.training import PCVMFamily, both_scores, fit_landmarks
 from ..core.shapes import Array, Codes
 from ..core.space import POWERS, LandmarkSpace
 from ..model.heads import Head, LinearHead, LinkName
+from ..model.parts import FIRST_LOOK
 from .choosing import LandmarkChoice
 from .discriminants import head_of
 from .heldout import (
@@ -78,20 +79,20 @@ def worthwhile_heads(sizes: Array, n_landmarks: int) -> dict[str, str]:
 
 
 def take_first_look(
-    known: TrainingSet, drawn: HeldOut, alone: HeldOut, left_out: Collection[str]
+    training: TrainingSet, drawn: HeldOut, alone: HeldOut, left_out: Collection[str]
 ) -> TakenLook:
     """Fit the heads to values of the measure; `drawn` objects that have no scores take part."""
-    with progress(None, "fitting models", known.run.verbose, unit=""):
-        heads, terms = fit_heads(known, drawn, left_out)
+    with progress(None, "fitting models", training.run.verbose, unit=""):
+        heads, terms = fit_heads(training, drawn, left_out)
     lonely = [
         without_own_class(head.to_log_proba(head.scores(alone.values)), alone.codes)
         for head in heads.values()
     ]
-    return TakenLook("first look", heads, terms, lonely, float(len(known.landmarks.indices)))
+    return TakenLook(FIRST_LOOK, heads, terms, lonely, float(len(training.landmarks.indices)))
 
 
 def fit_heads(
-    known: TrainingSet, sample: HeldOut, left_out: Collection[str]
+    training: TrainingSet, held_out: HeldOut, left_out: Collection[str]
 ) -> tuple[dict[str, Head], list[Array]]:
     """Fit IKFD, IKQD and PCVM to the same values; also return their held-out log-probabilities.
 
@@ -100,57 +101,59 @@ def fit_heads(
     of PCVM are approximate leave-one-out scores, without the copies that have the same label. If
     landmarks or groups are held out, models are refitted without each fold instead.
     """
-    C, space = known.n_classes, known.choice.space
+    C, space = training.n_classes, training.choice.space
     heads: dict[str, Head] = {}
     scores: list[Array] = []
     for name, by_class in (("ikfd", False), ("ikqd", True)):
         if name not in left_out:
-            family = GaussianFamily(C, shrinkage="oas", priors=known.priors, by_class=by_class)
-            heads[name] = head_of(space, family.discriminant(known.moments))
-            scores.append(gaussian_scores(family, known, sample))
+            family = GaussianFamily(C, shrinkage="oas", priors=training.priors, by_class=by_class)
+            heads[name] = head_of(space, family.discriminant(training.moments))
+            scores.append(gaussian_scores(family, training, held_out))
     if "pcvm" not in left_out:
-        heads["pcvm"], pcvm_scores = pooled_pcvm(known, sample)
+        heads["pcvm"], pcvm_scores = pooled_pcvm(training, held_out)
         scores.append(pcvm_scores)
-    scored = sample.scored
-    sample, scores = sample.at(scored), [each[scored] for each in scores]
+    scored = held_out.scored
+    held_out, scores = held_out.at(scored), [each[scored] for each in scores]
     for name, each in zip(heads, scores, strict=True):
-        heads[name] = calibrated(heads[name], each, sample)
+        heads[name] = calibrated(heads[name], each, held_out)
     first = heads["ikfd"]
     assert isinstance(first, LinearHead)
-    heads["ikfd"], scores[0] = with_class_sizes(first, scores[0], sample, known.moments.weights)
+    heads["ikfd"], scores[0] = with_class_sizes(
+        first, scores[0], held_out, training.moments.weights
+    )
     log_proba = [head.to_log_proba(each) for head, each in zip(heads.values(), scores, strict=True)]
     return heads, log_proba
 
 
-def gaussian_scores(family: GaussianFamily, known: TrainingSet, sample: HeldOut) -> Array:
+def gaussian_scores(family: GaussianFamily, training: TrainingSet, held_out: HeldOut) -> Array:
     """Return the held-out scores of IKFD or IKQD."""
-    if sample.refits:
-        return sample.refitted(family, known.choice)
-    return downdated_scores(family, known.choice.space, known.moments, sample)
+    if held_out.refits:
+        return held_out.refitted(family, training.choice)
+    return downdated_scores(family, training.choice.space, training.moments, held_out)
 
 
-def pooled_pcvm(known: TrainingSet, sample: HeldOut) -> tuple[LinearHead, Array]:
+def pooled_pcvm(training: TrainingSet, held_out: HeldOut) -> tuple[LinearHead, Array]:
     """Return the head of PCVM, and its held-out scores."""
-    choice, landmarks, C = known.choice, known.landmarks, known.n_classes
-    function: BasisFunction = BASIS_FUNCTIONS[best_power(choice, sample, C)]
+    choice, landmarks, C = training.choice, training.landmarks, training.n_classes
+    function: BasisFunction = BASIS_FUNCTIONS[best_power(choice, held_out, C)]
     if choice.space.kind == "similarity":
         function = "similarity"
     pcvm = PCVMFamily(C, function=function, tol=POOLED_TOLERANCE)
     model, features = fit_landmarks(
-        choice.space, landmarks.indices, known.rows, landmarks.codes, pcvm, keep=True
+        choice.space, landmarks.indices, training.rows, landmarks.codes, pcvm, keep=True
     )
     link: LinkName = "probit" if C == 2 else "softmax"
     head = LinearHead(model.function, model.places, model.dual_coef, model.intercept, link)
     settled = replace(pcvm, function=model.function, scales=model.scales)
-    if sample.refits:
-        return head, sample.refitted(settled, choice)
-    N, n_weights = float(known.moments.weights.sum()), len(landmarks.indices) * C
+    if held_out.refits:
+        return head, held_out.refitted(settled, choice)
+    N, n_weights = float(training.moments.weights.sum()), len(landmarks.indices) * C
     if n_weights > CROWDED * N and N * n_weights <= REFIT_WORK:
-        return head, cross_fitted(settled, known, sample)
+        return head, cross_fitted(settled, training, held_out)
     problems = pcvm.problems(landmarks.codes)
-    removed = with_copies(known)[sample.indices]
+    removed = with_copies(training)[held_out.indices]
     Z = left_out_scores(
-        features, problems, model.fits, sample.indices, removed=removed, coupled=False
+        features, problems, model.fits, held_out.indices, removed=removed, coupled=False
     )
     return head, both_scores(Z)
 
@@ -169,19 +172,19 @@ def without_own_class(log_proba: Array, codes: Codes) -> Array:
     return scaled_to_one
 
 
-def cross_fitted(family: Family, known: TrainingSet, sample: HeldOut) -> Array:
+def cross_fitted(family: Family, training: TrainingSet, held_out: HeldOut) -> Array:
     """Return the scores of held-out objects, from models of all objects but those of one fold."""
-    raw = known.rows
+    raw = training.rows
     N, m = raw.shape
     every = np.full(N, -1, dtype=np.intp)
-    every[sample.indices] = sample.folds
+    every[held_out.indices] = held_out.folds
     values, own = raw.features(np.arange(N)), np.zeros((N, m), dtype=bool)
-    found = refitted_scores(family, known.choice, values, raw.y, raw.weight, every, own)
-    return found[sample.indices]
+    found = refitted_scores(family, training.choice, values, raw.y, raw.weight, every, own)
+    return found[held_out.indices]
 
 
 def with_class_sizes(
-    head: LinearHead, scores: Array, sample: HeldOut, sizes: Array
+    head: LinearHead, scores: Array, held_out: HeldOut, sizes: Array
 ) -> tuple[LinearHead, Array]:
     """Return IKFD with class `sizes` as strong as fits held-out objects best, and their scores.
 
@@ -190,20 +193,20 @@ def with_class_sizes(
     classes of one object, whose means are exact by construction, would win. A held-out object does
     not count for its own class.
     """
-    n = len(sample.codes)
+    n = len(held_out.codes)
     if n == 0:
         return head, scores
     rest = np.tile(sizes, (n, 1))
-    _, place = np.unique(sample.groups, return_inverse=True)
+    _, place = np.unique(held_out.groups, return_inverse=True)
     own = np.zeros((place.max() + 1, len(sizes)))  # of each group, by class
-    np.add.at(own, (place, sample.codes), sample.numbers)
+    np.add.at(own, (place, held_out.codes), held_out.numbers)
     left = np.maximum(rest - own[place], 0.0)
     rest = np.where(left.sum(axis=1, keepdims=True) > 0, left, rest)  # a group may be everything
     log_sizes = np.log(np.maximum(rest, np.finfo(float).tiny) / rest.sum(axis=1, keepdims=True))
     log_proba = head.to_log_proba(scores)
-    parts, codes, offset = among_most_probable([log_proba], [log_proba, log_sizes], sample.codes)
+    parts, codes, offset = among_most_probable([log_proba], [log_proba, log_sizes], held_out.codes)
     prior = np.array([1.0, 0.0])
-    a, g = fit_pool(parts, codes, prior, sample.score_weights, offset=offset)
+    a, g = fit_pool(parts, codes, prior, held_out.score_weights, offset=offset)
     if a == 0:  # such a head gets no weight in the pool either
         return head, scores
     temperature = float(a) * head.temperature
@@ -212,26 +215,26 @@ def with_class_sizes(
     return replace(head, temperature=temperature, bias=bias), scores + strength * log_sizes
 
 
-def best_power(choice: LandmarkChoice, sample: HeldOut, n_classes: int) -> float:
+def best_power(choice: LandmarkChoice, held_out: HeldOut, n_classes: int) -> float:
     """Return the power of a dissimilarity with the least leave-one-out loss of IKFD.
 
     It has a closed form, unless groups are left out together. Copies count as one object.
     """
     space = choice.space
-    if space.kind == "similarity" or len(sample.codes) == 0:
+    if space.kind == "similarity" or len(held_out.codes) == 0:
         return 1.0
     family, losses = GaussianFamily(n_classes, shrinkage="oas"), []
-    pairs = sample.groups * n_classes + sample.codes
+    pairs = held_out.groups * n_classes + held_out.codes
     _, first, place = np.unique(pairs, return_index=True, return_inverse=True)
-    own = np.where(sample.own.any(axis=1), sample.own.argmax(axis=1), -1)
-    total = totals_of(place, sample.numbers)
-    labelled = sample.values[first], sample.codes[first], total
-    judged = sample.at(sample.scored)
+    own = np.where(held_out.own.any(axis=1), held_out.own.argmax(axis=1), -1)
+    total = totals_of(place, held_out.numbers)
+    labelled = held_out.values[first], held_out.codes[first], total
+    judged = held_out.at(held_out.scored)
     codes, weights = judged.codes, judged.score_weights
     for power in POWERS:
         part = space.with_power(power)
-        if sample.refits:
-            scores = sample.refitted(family, replace(choice, space=part))[sample.scored]
+        if held_out.refits:
+            scores = held_out.refitted(family, replace(choice, space=part))[held_out.scored]
         else:
             moments = family.moments(part, part.origin(), *labelled)
             objects = left_out_objects(part, moments, *labelled, own[first])
@@ -246,18 +249,18 @@ def best_power(choice: LandmarkChoice, sample: HeldOut, n_classes: int) -> float
 
 
 def downdated_scores(
-    family: GaussianFamily, space: LandmarkSpace, moments: ClassMoments, sample: HeldOut
+    family: GaussianFamily, space: LandmarkSpace, moments: ClassMoments, held_out: HeldOut
 ) -> Array:
     """Return the scores of each fold from the moments without that fold."""
-    folds = sample.folds
-    scores = np.zeros((len(sample.codes), family.n_classes))
+    folds = held_out.folds
+    scores = np.zeros((len(held_out.codes), family.n_classes))
     for fold in range(-1, folds.max() + 1):
         held = folds == fold
         left = moments
         if fold >= 0:
-            values, codes = sample.values[held], sample.codes[held]
-            own = family.moments(space, moments.origin, values, codes, sample.numbers[held])
+            values, codes = held_out.values[held], held_out.codes[held]
+            own = family.moments(space, moments.origin, values, codes, held_out.numbers[held])
             left = moments - own
         if held.any():
-            scores[held] = family.scorer(space, left)(sample.values[held])
+            scores[held] = family.scorer(space, left)(held_out.values[held])
     return scores

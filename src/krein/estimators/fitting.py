@@ -10,7 +10,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -38,7 +38,9 @@ from ..measures.objects import (
     unframed,
 )
 from ..model.file import save
-from ..model.model import Comparisons, LandmarkMap, Model
+from ..model.landmark_map import LandmarkMap
+from ..model.model import Model
+from ..model.parts import Comparisons
 from ..model.schema import OPTIONAL
 from .choosing import LandmarkChoice, choose_landmarks
 from .validation import check_survey, check_weights, checked_values, checked_vectors
@@ -59,6 +61,16 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one call of `fit` is about: the objects, how to compare them, and their classes."""
+
+    data: Dataset
+    run: Comparisons
+    classes: NDArray[Any]  # sorted
+    groups: Indices | None = None  # (N,): held out together to calibrate
 
 
 class LandmarkEstimator(BaseEstimator):
@@ -519,30 +531,28 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         found = joined_groups(given, first_equal(data.contents()[0]))
         return None if (found == np.arange(len(found))).all() else found
 
+    def _job(self, data: Dataset, classes: NDArray[Any], groups: Indices | None = None) -> Job:
+        """Return what this call of `fit` is about."""
+        return Job(data, self._comparisons(data.measure), classes, groups)
+
     def _choose(
-        self,
-        data: Dataset,
-        run: Comparisons,
-        classes: NDArray[Any],
-        family: Family,
-        rule: Rule,
-        among: Mask | None = None,
+        self, job: Job, family: Family, rule: Rule, among: Mask | None = None
     ) -> LandmarkChoice:
         """Choose landmarks for this classifier, of positive weight, `among` (N,) the objects."""
         chosen = choose_landmarks(
-            data,
+            job.data,
             rule,
-            run,
+            job.run,
             self._rng(),
-            classes=classes,
+            classes=job.classes,
             family=family,
             rank=self.rank,
             among=among,
             centre=getattr(self, "centre", "landmarks"),
         )
         self._last_call = Counter()
-        self.n_samples_seen_ = data.survey().n_objects
-        if run.measure.accepts == "vectors":
+        self.n_samples_seen_ = job.data.survey().n_objects
+        if job.run.measure.accepts == "vectors":
             self.n_features_in_ = np.shape(chosen.landmarks.objects)[1]
         return chosen
 

@@ -36,9 +36,9 @@ from ..core.ranks import Relatives
 from ..core.shapes import Array, Codes, Indices, Mask
 from ..data.dataset import Dataset, uniform_keys
 from ..model.heads import Head
-from ..model.model import Comparisons, Landmarks
+from ..model.parts import Comparisons, Landmarks
 from .choosing import LandmarkChoice
-from .folds import dealt_folds
+from .folds import count_folds, dealt_folds
 
 CALIBRATION_SCORES = 2_000_000
 """A temperature is fitted to at most about this many scores, n·C."""
@@ -93,7 +93,7 @@ class HeldOut:
     refits: bool  # whether models are refitted without each fold; else, scores have a closed form
 
     @classmethod
-    def drawn(cls, known: TrainingSet) -> tuple[HeldOut, HeldOut]:
+    def drawn(cls, training: TrainingSet) -> tuple[HeldOut, HeldOut]:
         """Draw the held-out objects; also return those drawn that are alone in their class.
 
         They are neither landmarks nor copies of one, because a landmark is compared with itself,
@@ -101,35 +101,35 @@ class HeldOut:
         are refitted without the objects and landmarks of each fold. Objects of weight 0 are
         excluded. Large data sets are sampled, in whole groups of copies.
         """
-        raw, groups, landmarks = known.rows, known.groups, known.landmarks.indices
+        raw, groups, landmarks = training.rows, training.groups, training.landmarks.indices
         N = raw.shape[0]
         fair = np.ones(N, dtype=bool) if raw.weight is None else raw.weight > 0
-        collected = np.bincount(raw.y[fair], minlength=known.n_classes)
+        collected = np.bincount(raw.y[fair], minlength=training.n_classes)
         free = fair & ~np.isin(groups, groups[landmarks])
-        refits = known.related or 2 * len(np.unique(groups[free])) < len(np.unique(groups[fair]))
-        if known.related and fair.sum() > SAMPLE_SIZE:
+        refits = training.related or 2 * len(np.unique(groups[free])) < len(np.unique(groups[fair]))
+        if training.related and fair.sum() > SAMPLE_SIZE:
             share = np.maximum(SAMPLE_SIZE / fair.sum(), N_FOLDS / np.maximum(collected, 1))
-            fair &= uniform_keys(_SEED, known.keys) < share[raw.y]
+            fair &= uniform_keys(_SEED, training.keys) < share[raw.y]
         elif not refits:
             n = len(np.unique(groups[free]))
             share = HELD_OUT_OBJECTS / n if n > HELD_OUT_OBJECTS else 1.0
-            fair = free & (uniform_keys(_SEED, known.keys) < share)
+            fair = free & (uniform_keys(_SEED, training.keys) < share)
         indices = np.flatnonzero(fair)
         values, codes, of = raw.features(indices), raw.y[indices], groups[indices]
         weights = None if raw.weight is None else raw.weight[indices]
         n_folds = N_FOLDS
         if not refits:  # a fold holds out at most a tenth of all objects
-            n_folds = int(np.clip(np.ceil(N_FOLDS * len(indices) / N), 2, N_FOLDS))
-        everyone = totals_of(raw.y, weights_of(raw.weight, N), known.n_classes)
+            n_folds = min(max(count_folds(indices, groups), 2), N_FOLDS)
+        everyone = totals_of(raw.y, weights_of(raw.weight, N), training.n_classes)
         totals = None if refits else everyone
-        keys = known.keys[indices]
+        keys = training.keys[indices]
         folds = dealt_folds(
             values, codes, weights, totals, of, n_folds, keys=keys, collected=collected
         )
-        own, numbers = own_landmarks(groups, indices, landmarks), known.numbers[indices]
-        shares = in_proportion(shares_of_groups(of, numbers), numbers, folds >= 0, codes, known)
+        own, numbers = own_landmarks(groups, indices, landmarks), training.numbers[indices]
+        shares = in_proportion(shares_of_groups(of, numbers), numbers, folds >= 0, codes, training)
         found = cls(indices, values, codes, weights, numbers, own, of, shares, folds, refits)
-        if known.related and not (folds >= 0).any():
+        if training.related and not (folds >= 0).any():
             warnings.warn(
                 "every class is in a single group, so no group can be held out, and probabilities "
                 "may be too certain: use smaller groups",
@@ -138,7 +138,7 @@ class HeldOut:
             )
         if refits:
             return found, found.at(np.zeros(len(indices), dtype=bool))
-        pairs = of * known.n_classes + codes
+        pairs = of * training.n_classes + codes
         _, place = np.unique(pairs, return_inverse=True)
         left = everyone[codes] - totals_of(place, weights_of(weights, len(codes)))[place]
         return found.at(found.scored), found.at(left <= ROUNDING * everyone[codes])
@@ -152,17 +152,17 @@ class HeldOut:
         }
         return replace(self, **joined)
 
-    def relatives(self, known: TrainingSet) -> Relatives:
+    def relatives(self, training: TrainingSet) -> Relatives:
         """Return the objects that are held out with each of these, and these themselves."""
-        order = np.argsort(known.groups, kind="stable")
+        order = np.argsort(training.groups, kind="stable")
         ends = [
-            np.searchsorted(known.groups, self.groups, side, order) for side in ("left", "right")
+            np.searchsorted(training.groups, self.groups, side, order) for side in ("left", "right")
         ]
         lengths = ends[1] - ends[0]
         rows = np.repeat(np.arange(len(lengths)), lengths)
         offset = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         members = order[ends[0][rows] + offset]
-        return Relatives(rows, known.rows.y[members].astype(np.intp), known.numbers[members])
+        return Relatives(rows, training.rows.y[members].astype(np.intp), training.numbers[members])
 
     @property
     def scored(self) -> Mask:
@@ -213,30 +213,30 @@ class TakenLook:
     cost: float  # comparisons per object
 
 
-def calibrated(head: Head, scores: Array, sample: HeldOut) -> Head:
+def calibrated(head: Head, scores: Array, held_out: HeldOut) -> Head:
     """Return the head with the temperature that fits held-out scores (n, C) best."""
     n, C = scores.shape
     some = slice(None, None, max(1, n * C // CALIBRATION_SCORES))
-    weights = None if sample.score_weights is None else sample.score_weights[some]
+    weights = None if held_out.score_weights is None else held_out.score_weights[some]
     if n == 0:
         return head
-    temperature = fit_temperature(scores[some], sample.codes[some], head.to_log_proba, weights)
+    temperature = fit_temperature(scores[some], held_out.codes[some], head.to_log_proba, weights)
     return replace(head, temperature=temperature)  # type: ignore[type-var]
 
 
 def in_proportion(
-    shares: Array | None, numbers: Array, scored: Mask, codes: Codes, known: TrainingSet
+    shares: Array | None, numbers: Array, scored: Mask, codes: Codes, training: TrainingSet
 ) -> Array | None:
     """Return the shares (n,) that give those `scored` the classes in proportion to all objects.
 
     Landmarks are not held out, and a larger part of small classes are landmarks. Without this, new
     objects would be in small classes, which are recognised worst, more often than held-out ones.
     """
-    C, each = known.n_classes, np.ones(len(codes)) if shares is None else shares
-    fair = np.flatnonzero(known.numbers > 0)
-    of_all = shares_of_groups(known.groups[fair], known.numbers[fair])
-    everyone = known.numbers[fair] * weights_of(of_all, len(fair))
-    wanted = totals_of(known.rows.y[fair], everyone, C)
+    C, each = training.n_classes, np.ones(len(codes)) if shares is None else shares
+    fair = np.flatnonzero(training.numbers > 0)
+    of_all = shares_of_groups(training.groups[fair], training.numbers[fair])
+    everyone = training.numbers[fair] * weights_of(of_all, len(fair))
+    wanted = totals_of(training.rows.y[fair], everyone, C)
     have = totals_of(codes[scored], (numbers * each)[scored], C)
     held = have > 0
     if not held.any():
@@ -249,10 +249,10 @@ def in_proportion(
     return found
 
 
-def with_copies(known: TrainingSet) -> Array:
+def with_copies(training: TrainingSet) -> Array:
     """Return the weight (N,) of each object together with its copies of the same label."""
-    raw = known.rows
-    pairs = known.copies * known.n_classes + raw.y
+    raw = training.rows
+    pairs = training.copies * training.n_classes + raw.y
     _, place = np.unique(pairs, return_inverse=True)
     return totals_of(place, weights_of(raw.weight, len(place)))[place]
 

@@ -24,10 +24,11 @@ from ..data.dataset import uniform_keys
 from ..measures import Measure
 from ..measures.precomputed import GraphRows, PrecomputedColumns
 from ..model.heads import LinearHead
-from ..model.model import Landmarks, Model, SecondLook
+from ..model.model import Model
+from ..model.parts import Landmarks, SecondLook
 from .heldout import scaled, shares_of_groups
 
-HELD_OUT_OBJECTS = 10_000
+MOST_HELD_OUT = 10_000
 """Maximum number of objects that are held out."""
 
 HELD_OUT_SCORES = 5e6
@@ -104,15 +105,15 @@ def learn_from_hits(
     reference = Reference.of(scores, log_proba, held.codes, unweighted, by_label=False)
     nothing = np.empty(0, dtype=np.intp)
     model = Model(
-        measure,
-        False,
-        classes,
-        (LinearHead("similarity", nothing, np.empty((0, C)), everyone),),
-        cascade,
-        np.empty(0),
-        Landmarks(nothing, nothing, None, PrecomputedColumns(nothing, N)),
-        SecondLook(listed, evidence, None, PrecomputedColumns(np.arange(N), N)),
-        reference,
+        measure=measure,
+        symmetrize=False,
+        classes=classes,
+        heads=(LinearHead("similarity", nothing, np.empty((0, C)), everyone),),
+        cascade=cascade,
+        baseline=np.empty(0),
+        landmarks=Landmarks(nothing, nothing, None, PrecomputedColumns(nothing, N)),
+        second_look=SecondLook(listed, evidence, None, PrecomputedColumns(np.arange(N), N)),
+        reference=reference,
         n_objects=N,
     )
     looks = look_worth(model.look_names, cascade, terms, held.codes, (0, 0), weights)
@@ -135,7 +136,7 @@ def draw_held_out(objects: SearchedObjects, known: SearchedObjects, n_classes: i
             "held out: probabilities are learned from the other classes",
             stacklevel=4,
         )
-    most = max(min(HELD_OUT_OBJECTS, int(HELD_OUT_SCORES / n_classes)), 1)
+    most = max(min(MOST_HELD_OUT, int(HELD_OUT_SCORES / n_classes)), 1)
     found = np.flatnonzero(fair)
     if len(found) > most:
         keys = uniform_keys(_SEED, found)

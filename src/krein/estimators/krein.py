@@ -32,12 +32,13 @@ from ..landmarks.random import default_number
 from ..measures import Measure, get_measure
 from ..measures.precomputed import GraphRows
 from ..model.model import Model
+from ..model.parts import SECOND_LOOK
 from .firstlook import take_first_look, worthwhile_heads
 from .fitting import Classifier, all_or_nothing, mean_values, values_of
 from .heldout import HeldOut, TakenLook, TrainingSet, totals_of
 from .hits import SearchedObjects, learn_from_hits
 from .lookzero import take_look_zero
-from .secondlook import compared_with_random, take_second_look
+from .secondlook import Nearest, compared_with_random, take_second_look
 
 FEW_HELD_OUT = 50
 """With fewer held-out objects, probabilities, label sets and lists are only rough."""
@@ -251,10 +252,10 @@ class KreinClassifier(Classifier):
             self.n_copies_ = found.n_objects - int(distinct.sum())
             priors = self._class_costs(found.classes)
             costs = priors.weights(found.weights)
-            run = self._comparisons(data.measure)
+            job = self._job(data, found.classes)
             family = GaussianFamily(C, shrinkage="oas", priors=priors)
             rule = self._rule(found.weighted - self.n_copies_, C)
-            choice = self._choose(data, run, found.classes, family, rule, distinct)
+            choice = self._choose(job, family, rule, distinct)
             m = len(choice.landmarks.indices)
             left_out = worthwhile_heads(found.weights, m)
             term = partial(
@@ -267,14 +268,15 @@ class KreinClassifier(Classifier):
                 by_class="ikqd" not in left_out,
                 weighted=True,
             )
+            run = job.run
             rows, moments = data.keep(term, m, block_rows(run.measure, m), run.counter)
             try:
                 w = weights_of(rows.weight, len(keys))
                 numbers = w if costs is None else w / costs[rows.y]
-                known = TrainingSet(
+                training = TrainingSet(
                     data, run, choice, priors, rows, moments, numbers, related, copies, keys
                 )
-                self._learn(known, left_out)
+                self._learn(training, left_out)
             finally:
                 rows.close()
         self._warn_if_few()
@@ -329,57 +331,58 @@ class KreinClassifier(Classifier):
             rule.set_params(n_landmarks=number)
         return rule
 
-    def _learn(self, known: TrainingSet, left_out: dict[str, str]) -> None:
+    def _learn(self, training: TrainingSet, left_out: dict[str, str]) -> None:
         """Take all looks at held-out objects, and learn the cascade from them."""
-        drawn, alone = HeldOut.drawn(known)
-        separator = self._separator(known.data)
+        drawn, alone = HeldOut.drawn(training)
+        separator = self._separator(training.data)
         if separator is None:  # only ranks are learned from them
             alone = alone.at(np.zeros(len(alone.codes), dtype=bool))
-        sample = drawn.at(drawn.scored)
-        zero = take_look_zero(known, sample, alone, self.features)
-        features, looks = (None, []) if zero is None else (zero[0], [zero[1]])
-        looks.append(take_first_look(known, drawn, alone, left_out))
-        second_look, second, nearest, sizes = take_second_look(
-            known, sample, alone, looks, features, self.neighbours, self.max_kept
+        held_out = drawn.at(drawn.scored)
+        zero, features = take_look_zero(training, held_out, alone, self.features)
+        first = take_first_look(training, drawn, alone, left_out)
+        looks = [first] if zero is None else [zero, first]
+        second, nearest = take_second_look(
+            training, held_out, alone, looks, features, self.neighbours, self.max_kept
         )
         if second is not None:
             looks.append(second)
         heads = [head for look in looks for head in look.heads.values()]
         cascade = Cascade.learn(
             [look.terms for look in looks],
-            sample.codes,
+            held_out.codes,
             [look.cost for look in looks],
             self.price,
-            weights=sample.score_weights,
-            n_seen=sample.number,
+            weights=held_out.score_weights,
+            n_seen=held_out.number,
             budget=np.inf if self.max_comparisons is None else self.max_comparisons,
         )
-        worth = worth_of(looks, cascade, sample)
+        worth = worth_of(looks, cascade, held_out)
+        measure = training.run.measure
         model = Model(
-            known.run.measure,
-            self.symmetrize,
-            known.data.survey().classes,
-            tuple(heads),  # type: ignore[arg-type]
-            cascade,
-            mean_values(sample.values, known.run.measure.kind, sample.counts),
-            known.landmarks,
-            second_look,
-            reference_of_looks(looks, cascade, sample, nearest, sizes, known.run.measure.kind),
-            worth.looks[-1].comparisons,
-            self.n_samples_seen_,
-            getattr(self, "feature_names_in_", None),
-            self.ambiguous_below,
-            self.novel_below,
+            measure=measure,
+            symmetrize=self.symmetrize,
+            classes=training.data.survey().classes,
+            heads=tuple(heads),  # type: ignore[arg-type]
+            cascade=cascade,
+            baseline=mean_values(held_out.values, measure.kind, held_out.counts),
+            landmarks=training.landmarks,
+            second_look=nearest.second_look,
+            reference=reference_of_looks(looks, cascade, held_out, nearest, measure.kind),
+            comparisons=worth.looks[-1].comparisons,
+            n_objects=self.n_samples_seen_,
+            feature_names=getattr(self, "feature_names_in_", None),
+            ambiguous_below=self.ambiguous_below,
+            novel_below=self.novel_below,
         )
-        if separator is not None and len(sample.codes):
-            ranks = learn_ranks(separator, model, known, sample, alone, looks, nearest)
+        if separator is not None and len(held_out.codes):
+            ranks = learn_ranks(separator, model, training, held_out, alone, looks, nearest.near)
             model = replace(model, ranks=ranks)
-        self.model_ = compared_with_random(model, known.run)
+        self.model_ = compared_with_random(model, training.run)
         self.dropped_heads_ = tuple(map(": ".join, left_out.items()))
-        self.worth_ = worth if len(sample.codes) else None
-        space = known.choice.space
-        eigenvalues = signed_eigen(known.moments.gram(), space.signs).values
-        self._set_fit(known.choice, space, eigenvalues, known.run.counter)
+        self.worth_ = worth if len(held_out.codes) else None
+        space = training.choice.space
+        eigenvalues = signed_eigen(training.moments.gram(), space.signs).values
+        self._set_fit(training.choice, space, eigenvalues, training.run.counter)
 
     def _separator(self, data: Dataset) -> str | None:
         """Return the sign between the ranks of the labels; None if they are not paths."""
@@ -496,9 +499,9 @@ class KreinClassifier(Classifier):
         self.comparisons_to_fit_, self.comparisons_reused_, self.n_samples_seen_ = 0, 0, n
 
 
-def worth_of(looks: Sequence[TakenLook], cascade: Cascade, sample: HeldOut) -> Worth:
+def worth_of(looks: Sequence[TakenLook], cascade: Cascade, held_out: HeldOut) -> Worth:
     """Return what each head in the pool and each look is worth; no heads without objects."""
-    terms, codes, weights = [look.terms for look in looks], sample.codes, sample.score_weights
+    terms, codes, weights = [look.terms for look in looks], held_out.codes, held_out.score_weights
     names, costs = [look.name for look in looks], [look.cost for look in looks]
     each = look_worth(names, cascade, terms, codes, costs, weights)
     if len(codes) == 0:
@@ -513,51 +516,54 @@ def worth_of(looks: Sequence[TakenLook], cascade: Cascade, sample: HeldOut) -> W
 def reference_of_looks(
     looks: Sequence[TakenLook],
     cascade: Cascade,
-    sample: HeldOut,
-    nearest: Neighbours,
-    log_sizes: Array | None,
+    held_out: HeldOut,
+    nearest: Nearest,
     kind: Kind,
 ) -> Reference:
-    """Return the reference of the held-out objects; the first of the `nearest` are theirs."""
-    terms, codes = [look.terms for look in looks], sample.codes
-    log_proba = cascade.held_out(terms, codes, sample.folds, sample.score_weights)
-    scores = novelty_scores(nearest.at(np.arange(len(codes))).apart, kind)
-    return Reference.of(scores, log_proba, codes, sample.counts, log_sizes)
+    """Return the reference of the held-out objects, among which new ones are ranked."""
+    terms, codes = [look.terms for look in looks], held_out.codes
+    log_proba = cascade.held_out(terms, codes, held_out.folds, held_out.score_weights)
+    scores = novelty_scores(nearest.near.at(np.arange(len(codes))).apart, kind)
+    return Reference.of(scores, log_proba, codes, held_out.counts, nearest.log_sizes)
 
 
 def learn_ranks(
     separator: str,
     model: Model,
-    known: TrainingSet,
-    sample: HeldOut,
+    training: TrainingSet,
+    held_out: HeldOut,
     alone: HeldOut,
     looks: Sequence[TakenLook],
-    nearest: Neighbours,
+    near: Neighbours,
 ) -> RankPool:
     """Learn the ranks of labels that are paths from held-out objects.
 
-    `nearest` are the neighbours of the `sample`, and of objects that are `alone` in their class.
+    `near` are the neighbours of the held-out objects, and of those `alone` in their class.
     """
     joined = [
         [np.concatenate(pair) for pair in zip(look.terms, look.lonely, strict=True)]
         for look in looks
     ]
-    everyone, n = sample.joined(alone), len(sample.codes) + len(alone.codes)
-    _, depth = model.cascade.run(n, known.n_classes, lambda k, rows: [t[rows] for t in joined[k]])
+    everyone, n = held_out.joined(alone), len(held_out.codes) + len(alone.codes)
+    _, depth = model.cascade.run(
+        n, training.n_classes, lambda k, rows: [t[rows] for t in joined[k]]
+    )
     evidence = None if model.second_look is None else model.second_look.evidence
     seen, so_far = [], list[Array]()
     for added, look in zip(joined, looks, strict=True):
-        near = None if look.heads else nearest
-        so_far = so_far if near is not None else [*so_far, *added]
-        seen.append(Seen(np.arange(n), so_far, near))
+        if look.name == SECOND_LOOK:
+            seen.append(Seen(np.arange(n), so_far, near))
+        else:
+            so_far = [*so_far, *added]
+            seen.append(Seen(np.arange(n), so_far))
     return RankPool.learn(
         model.classes.tolist(),
         separator,
-        totals_of(known.rows.y, known.numbers, known.n_classes),
+        totals_of(training.rows.y, training.numbers, training.n_classes),
         seen,
         evidence,
         everyone.codes,
         depth,
-        everyone.relatives(known),
+        everyone.relatives(training),
         everyone.score_weights,
     )

@@ -43,6 +43,7 @@ from ..model.heads import (
     log_class_sizes,
     points_along,
 )
+from ..model.parts import LOOK_ZERO
 from .folds import count_folds, folds_in_order
 from .heldout import (
     HeldOut,
@@ -90,18 +91,18 @@ class FeatureFit:
     scores: Array  # (n, C)
     points: Points  # (N, r)
     new_points: Points  # (n, r): of the held-out objects, as if they were new
-    held_out: Indices  # (n,): the objects that were held out, ascending
+    asked: Indices  # (n,): the objects with held-out scores, ascending
     learned: Indices  # (N,): the objects that the head learned from, ascending
     data: Dataset
     measure: Measure
 
     def scores_of(self, indices: Indices) -> Array:
         """Return the held-out scores of some of these objects."""
-        return self.scores[np.searchsorted(self.held_out, indices)]
+        return self.scores[np.searchsorted(self.asked, indices)]
 
     def held_out_points(self, indices: Indices) -> Points:
         """Return the points (n, r) of some held-out objects, as if they were new."""
-        return self.new_points[np.searchsorted(self.held_out, indices)]
+        return self.new_points[np.searchsorted(self.asked, indices)]
 
     def points_of(self, indices: Indices) -> Points:
         """Return the points (n, r) of some objects, where similar ones can be searched."""
@@ -159,32 +160,33 @@ to."""
 
 
 def take_look_zero(
-    known: TrainingSet, sample: HeldOut, alone: HeldOut, wanted: Any
-) -> tuple[FeatureFit, TakenLook] | None:
+    training: TrainingSet, held_out: HeldOut, alone: HeldOut, wanted: Any
+) -> tuple[TakenLook | None, FeatureFit | None]:
     """Fit the head that looks at the objects themselves; None if they have no features.
 
-    `wanted` is "auto", a classifier, or None for no features.
+    `wanted` is "auto", a classifier, or None for no features. Also returns what finds objects with
+    similar features.
     """
     if wanted is None:
-        return None
-    raw, held_out = known.rows, np.union1d(sample.indices, alone.indices)
-    with progress(None, "learning from features", known.run.verbose, unit=""):
+        return None, None
+    raw, asked = training.rows, np.union1d(held_out.indices, alone.indices)
+    with progress(None, "learning from features", training.run.verbose, unit=""):
         fit = fit_features(
-            known.data,
-            known.run.measure,
+            training.data,
+            training.run.measure,
             raw.y,
             raw.weight,
-            known.n_classes,
-            held_out,
-            known.groups,
+            training.n_classes,
+            asked,
+            training.groups,
             wanted,
         )
     if fit is None:
-        return None
-    scores = fit.scores_of(sample.indices)
-    head = calibrated(fit.head, scores, sample)
+        return None, None
+    scores = fit.scores_of(held_out.indices)
+    head = calibrated(fit.head, scores, held_out)
     terms, lonely = head.to_log_proba(scores), head.to_log_proba(fit.scores_of(alone.indices))
-    return fit, TakenLook("look zero", {"features": head}, [terms], [lonely], 0.0)
+    return TakenLook(LOOK_ZERO, {"features": head}, [terms], [lonely], 0.0), fit
 
 
 def fit_features(
@@ -193,13 +195,13 @@ def fit_features(
     codes: Codes,
     weights: Array | None,
     n_classes: int,
-    held_out: Indices,
+    asked: Indices,
     groups: Indices,
     wanted: Any = "auto",
 ) -> FeatureFit | None:
     """Fit the head of the features to the objects of a data set; None if they have no features.
 
-    `codes`, `weights` and `groups` are those of all objects, and `held_out` the rows that need
+    `codes`, `weights` and `groups` are those of all objects, and `asked` the rows that need
     held-out scores. Objects of one group are held out together. `wanted` is "auto" or a classifier.
     No pair is compared.
     """
@@ -209,12 +211,12 @@ def fit_features(
     rows = np.flatnonzero(w > 0)
     if len(rows) > FEATURE_OBJECTS:
         drawn = uniform_keys(_SEED, rows) < FEATURE_OBJECTS / len(rows)
-        rows = np.union1d(rows[drawn], held_out)
+        rows = np.union1d(rows[drawn], asked)
     objects, _ = data.take(rows, measure)
-    place = np.searchsorted(rows, held_out)
+    place = np.searchsorted(rows, asked)
     labelled = LabelsInFolds(codes[rows], w[rows], n_classes, groups[rows], place)
     found = _learned(measure, objects, labelled, wanted)
-    return None if found is None else FeatureFit(*found, held_out, rows, data, measure)
+    return None if found is None else FeatureFit(*found, asked, rows, data, measure)
 
 
 def fit_alone(
@@ -490,8 +492,8 @@ def _logistic(F: Any, y: Codes, w: Array, n_classes: int, intercept: bool) -> tu
     Classes that have no objects are improbable; a single class cannot be learned. All models start
     from zero: one that starts from the weights of another is more certain than that one.
     """
-    W, b, known = np.zeros((F.shape[1], n_classes)), np.zeros(n_classes), np.unique(y)
-    if len(known) < 2:
+    W, b, present = np.zeros((F.shape[1], n_classes)), np.zeros(n_classes), np.unique(y)
+    if len(present) < 2:
         return W, b
     C = STRENGTH / float(np.sqrt(len(y)))
     model = LogisticRegression(C=C, max_iter=200, tol=PRECISION, fit_intercept=intercept)
@@ -499,11 +501,11 @@ def _logistic(F: Any, y: Codes, w: Array, n_classes: int, intercept: bool) -> tu
         warnings.simplefilter("ignore", ConvergenceWarning)  # more steps would change nothing
         model.fit(F, y, sample_weight=w)
     V, a = model.coef_.T, np.broadcast_to(model.intercept_, len(model.coef_))
-    if len(known) == 2:
+    if len(present) == 2:
         V, a = np.hstack([-V, V]) / 2, np.append(-a, a) / 2
-    W[:, known] = V
+    W[:, present] = V
     b[:] = min(0.0, float(a.min())) + UNSEEN
-    b[known] = a
+    b[present] = a
     return W, b
 
 

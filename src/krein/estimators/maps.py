@@ -24,7 +24,8 @@ from ..data.local import Memory
 from ..data.opening import open_data
 from ..landmarks import get_rule
 from ..measures import get_measure
-from ..model.model import Comparisons, LandmarkMap
+from ..model.landmark_map import LandmarkMap
+from ..model.parts import Comparisons
 from .choosing import LandmarkChoice, choose_landmarks
 from .fitting import LandmarkEstimator, all_or_nothing
 

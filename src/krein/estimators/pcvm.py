@@ -8,7 +8,6 @@ from functools import partial
 from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from ..compare.pairs import block_rows
@@ -30,13 +29,12 @@ from ..core.pcvm.training import (
 )
 from ..core.shapes import COUNT, POSITIVE, ROW, Array, Indices
 from ..core.space import Conversion, LandmarkSpace, signed_eigen
-from ..data.dataset import Dataset
 from ..landmarks import get_rule
 from ..landmarks.base import Given
 from ..model.heads import LinearHead, LinkName
-from ..model.model import Comparisons, Model
+from ..model.model import Model
 from .choosing import LandmarkChoice, choose_landmarks
-from .fitting import Classifier, all_or_nothing, mean_values, values_of
+from .fitting import Classifier, Job, all_or_nothing, mean_values, values_of
 from .heldout import (
     CalibrationSample,
     cross_fit,
@@ -250,14 +248,14 @@ class PCVM(Classifier):
                 raise ValueError(
                     f"no object of class {label!r} has a sample_weight above 0; leave the class out"
                 )
-            run = self._comparisons(data.measure)
+            job = self._job(data, found.classes, grouped)
             family = self._family(len(found.classes))
             rule = get_rule(self.landmarks, self.n_landmarks)
-            chosen = self._choose(data, run, found.classes, family, rule)
-            kept, eigenvalues = self._keep_values(data, run, chosen, found.classes)
+            chosen = self._choose(job, family, rule)
+            kept, eigenvalues = self._keep_values(job, chosen)
             try:
                 with progress(None, "fitting PCVM", self.verbose, unit=""):
-                    self._learn(data, run, chosen, kept, eigenvalues, found.classes, grouped)
+                    self._learn(job, chosen, kept, eigenvalues)
             finally:
                 kept.close()
         return self
@@ -289,41 +287,31 @@ class PCVM(Classifier):
             rank=self.rank,
         )
 
-    def _keep_values(
-        self, data: Dataset, run: Comparisons, chosen: LandmarkChoice, classes: NDArray[Any]
-    ) -> tuple[Rows, Array]:
+    def _keep_values(self, job: Job, chosen: LandmarkChoice) -> tuple[Rows, Array]:
         """Compare all objects with the landmarks, and keep the values for later passes.
 
         Also returns the eigenvalues of the approximated kernel.
         """
         space, m = chosen.space, len(chosen.landmarks.indices)
-        each = self._class_costs(classes).weights(data.survey().weights)
-        term = partial(values_of, chosen.columns, space, space.origin(), classes, each)
+        data, run = job.data, job.run
+        each = self._class_costs(job.classes).weights(data.survey().weights)
+        term = partial(values_of, chosen.columns, space, space.origin(), job.classes, each)
         kept, moments = data.keep(term, m, block_rows(run.measure, m), run.counter)
         return kept, signed_eigen(moments.gram(), space.signs).values
 
-    def _learn(
-        self,
-        data: Dataset,
-        run: Comparisons,
-        chosen: LandmarkChoice,
-        kept: Rows,
-        eigenvalues: Array,
-        classes: NDArray[Any],
-        groups: Indices | None,
-    ) -> None:
+    def _learn(self, job: Job, chosen: LandmarkChoice, kept: Rows, eigenvalues: Array) -> None:
         """Fit to the values of all objects to the landmarks, and calibrate if requested."""
         N, landmarks = self.n_samples_seen_, chosen.landmarks.indices
-        family = self._family(len(classes))
+        family = self._family(len(job.classes))
         tried = chosen.selection.family
         if isinstance(tried, PCVMFamily):  # the rule used its basis function
             family = replace(family, otherwise=tried.otherwise)
         if self.solver != "em":
             forms = self.multiclass == "ovr", self.solver == "paper-exact"
             model = fit_as_published(chosen.space, kept, family.n_classes, self._rng(), *forms)
-            self._set_model(model, chosen.space.conversion, chosen, run, eigenvalues, classes)
+            self._set_model(job, model, chosen.space.conversion, chosen, eigenvalues)
         elif self.n_basis is not None:
-            self._learn_basis(data, run, chosen, family, kept, eigenvalues, classes, groups)
+            self._learn_basis(job, chosen, family, kept, eigenvalues)
         else:
             wanted = rows_to_ask(len(landmarks))
             sample = CalibrationSample.of(N, landmarks, wanted + len(landmarks), wanted)
@@ -341,26 +329,23 @@ class PCVM(Classifier):
                 keep=self.calibrate and sample.covers_all,
             )
             used = chosen.restricted(model.places)
-            self._set_model(model, model.function, used, run, eigenvalues, classes)
+            self._set_model(job, model, model.function, used, eigenvalues)
             settled = replace(family, function=model.function, scales=model.scales)
             if self.calibrate and sample.covers_all:
-                self._calibrate(data, settled, chosen, kept, groups)
-            elif self.calibrate and groups is not None:
-                self._calibrate(data, settled, chosen, kept, groups, some=(some, values))
+                self._calibrate(job, settled, chosen, kept)
+            elif self.calibrate and job.groups is not None:
+                self._calibrate(job, settled, chosen, kept, some=(some, values))
             elif self.calibrate:
                 held_out = _left_out(settled, chosen, model, features, some)
-                self._calibrate(data, settled, chosen, kept, groups, held_out, (some, values))
+                self._calibrate(job, settled, chosen, kept, held_out, (some, values))
 
     def _learn_basis(
         self,
-        data: Dataset,
-        run: Comparisons,
+        job: Job,
         chosen: LandmarkChoice,
         family: PCVMFamily,
         kept: Rows,
         eigenvalues: Array,
-        classes: NDArray[Any],
-        groups: Indices | None,
     ) -> None:
         """Fit with basis objects beyond the landmarks."""
         m = len(chosen.landmarks.indices)
@@ -370,13 +355,13 @@ class PCVM(Classifier):
         model = fit_basis(chosen.space, basis, kept, family)
         if len(model.relevance) >= m or chosen.space.kind == "dissimilarity":
             features = chosen.space.conversion
-            self._set_model(model, features, chosen, run, eigenvalues, classes)
+            self._set_model(job, model, features, chosen, eigenvalues)
         else:
             # fewer basis objects than landmarks: compare with the basis objects instead, and refit
             # the weights because K(x, x_i) now replaces its approximation
             rule = Given(np.sort(model.relevance))
-            fewer = choose_landmarks(data, rule, run, self._rng(), classes=classes)
-            values, eigenvalues = self._keep_values(data, run, fewer, classes)
+            fewer = choose_landmarks(job.data, rule, job.run, self._rng(), classes=job.classes)
+            values, eigenvalues = self._keep_values(job, fewer)
             plain, landmarks = replace(family, function=None, sparse=False), fewer.landmarks
             try:
                 model, _ = fit_landmarks(
@@ -385,20 +370,19 @@ class PCVM(Classifier):
             finally:
                 values.close()
             used = fewer.restricted(model.places)
-            self._set_model(model, model.function, used, run, eigenvalues, classes)
+            self._set_model(job, model, model.function, used, eigenvalues)
         if self.calibrate:
             power = POWERS[0] if model.function == "similarity" else model.function
             settled = replace(family, function=power, scales=model.scales)
-            self._calibrate(data, settled, chosen, kept, groups)
+            self._calibrate(job, settled, chosen, kept)
 
     def _set_model(
         self,
+        job: Job,
         model: PCVMModel,
         features: Conversion | BasisFunction,
         used: LandmarkChoice,
-        run: Comparisons,
         eigenvalues: Array,
-        classes: NDArray[Any],
     ) -> None:
         """Set the fitted attributes, and warn if the search stopped too early.
 
@@ -407,22 +391,22 @@ class PCVM(Classifier):
         link: LinkName = "softmax" if self.solver == "em" else "pairs"
         if self.multiclass == "ovr":
             link = "probits"
-        if len(classes) == 2:
+        if len(job.classes) == 2:
             link = "probit"
         places = np.arange(len(used.landmarks.indices))
         self.model_ = Model(
-            run.measure,
-            self.symmetrize,
-            classes,
-            (LinearHead(features, places, model.dual_coef, model.intercept, link),),
-            Cascade.of_one(),
-            mean_values(used.space.landmark_values, run.measure.kind),
-            used.landmarks,
+            measure=job.run.measure,
+            symmetrize=self.symmetrize,
+            classes=job.classes,
+            heads=(LinearHead(features, places, model.dual_coef, model.intercept, link),),
+            cascade=Cascade.of_one(),
+            baseline=mean_values(used.space.landmark_values, job.run.measure.kind),
+            landmarks=used.landmarks,
             comparisons=float(len(places)),
             n_objects=self.n_samples_seen_,
             feature_names=getattr(self, "feature_names_in_", None),
         )
-        self._set_fit(used, used.space, eigenvalues, run.counter)
+        self._set_fit(used, used.space, eigenvalues, job.run.counter)
         self.relevance_ = model.relevance
         self.basis_function_ = model.function
         self.n_iter_, self.converged_ = model.n_iter, model.converged
@@ -460,11 +444,10 @@ class PCVM(Classifier):
 
     def _calibrate(
         self,
-        data: Dataset,
+        job: Job,
         family: PCVMFamily,
         chosen: LandmarkChoice,
         kept: Rows,
-        groups: Indices | None,
         held_out: tuple[Array, Indices] | None = None,
         some: tuple[Indices, Array] | None = None,
     ) -> None:
@@ -473,7 +456,7 @@ class PCVM(Classifier):
         `some` are the rows of the calibration sample and their values (n, m) to all landmarks that
         were chosen; by default, all objects.
         """
-        final = self.model_.landmarks.indices
+        final, groups = self.model_.landmarks.indices, job.groups
         used = np.flatnonzero(np.isin(chosen.landmarks.indices, final))
         same = len(used) == len(final)
         if not same:  # predictions use objects other than the landmarks: use all landmarks here
@@ -490,7 +473,7 @@ class PCVM(Classifier):
         weights = None if kept.weight is None else kept.weight[rows]
         if len(rows) == 0:
             return
-        costs = self._class_costs(self.classes_).weights(data.survey().weights)
+        costs = self._class_costs(job.classes).weights(job.data.survey().weights)
         if groups is not None:
             numbers = weights if costs is None or weights is None else weights / costs[kept.y[rows]]
             weights = scaled(weights, shares_of_groups(groups[rows], numbers))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,8 @@ from ..data.dataset import Chunk
 from ..data.foreign import TIMES, log_sizes
 from ..measures import take
 from ..model.heads import Head
-from ..model.model import Comparisons, Model, SecondLook
+from ..model.model import Model
+from ..model.parts import SECOND_LOOK, Comparisons, SecondLook
 from .heldout import HeldOut, TakenLook, TrainingSet
 from .lookzero import FeatureFit
 
@@ -36,62 +37,73 @@ to `TIMES`, beyond which objects are foreign."""
 _RANDOM_SEED = 3
 
 
+@dataclass(frozen=True)
+class Nearest:
+    """What the held-out objects are nearest to, and the part of the model that finds such objects.
+
+    The objects that are alone in their class follow the others.
+    """
+
+    near: Neighbours
+    log_sizes: Array | None  # (n,), of the others; None if sizes do not matter
+    second_look: SecondLook | None
+
+
 def take_second_look(
-    known: TrainingSet,
-    sample: HeldOut,
+    training: TrainingSet,
+    held_out: HeldOut,
     alone: HeldOut,
     looks: Sequence[TakenLook],
     features: FeatureFit | None,
     neighbours: int | None,
     max_kept: int,
-) -> tuple[SecondLook | None, TakenLook | None, Neighbours, Array | None]:
+) -> tuple[TakenLook | None, Nearest]:
     """Compare held-out objects with their candidates, and learn the evidence of their labels.
 
-    Before come the `looks` so far, the first look last. Also returns the neighbours of the
-    `sample` and of the objects that are `alone`, and the logarithms of the sizes of the sample. If
-    there are no candidates, the neighbours are landmarks.
+    Before come the `looks` so far, the first look last. There is no second look if there are no
+    candidates, or if they cannot be compared any more; the nearest objects are then landmarks.
     """
-    n, everyone = len(sample.codes), sample.joined(alone)
-    measure, landmarks, k = known.run.measure, known.landmarks, neighbours
+    n, everyone = len(held_out.codes), held_out.joined(alone)
+    measure, landmarks, k = training.run.measure, training.landmarks, neighbours
     if k is None:
         k = min(max(len(landmarks.indices) // 2, VOTERS), MOST)
     apart = apart_from(everyone.values, measure.kind, everyone.own)
     nearest = nearest_landmarks(apart, landmarks.codes)
     if not k and measure.accepts != "objects":
-        return None, None, nearest, None
+        return None, Nearest(nearest, None, None)
     candidates, wanted = None, np.union1d(everyone.indices, landmarks.indices)
     if k:
         heads = list(looks[-1].heads.values())
-        candidates = choose_known_objects(known, k, max_kept, heads, features)
+        candidates = choose_known_objects(training, k, max_kept, heads, features)
         wanted = np.union1d(candidates.indices, wanted)
-    objects, _ = known.data.take(wanted, measure)
+    objects, _ = training.data.take(wanted, measure)
     rows = np.searchsorted(wanted, everyone.indices)
     sizes = log_sizes(measure, take(objects, rows[:n])) if n else None
     if candidates is None or not measure.comparable(objects):
-        return None, None, nearest, sizes
+        return None, Nearest(nearest, sizes, None)
     own = np.searchsorted(wanted, candidates.indices)
-    points, pairs = no_points(len(rows)), known.run.pairs(objects)
+    points, pairs = no_points(len(rows)), training.run.pairs(objects)
     if features is not None:
         points = features.held_out_points(everyone.indices)
-    near = look_at_held_out(known, candidates, everyone, points, pairs, rows, own)
+    near = look_at_held_out(training, candidates, everyone, points, pairs, rows, own)
     opinions = [term for look in looks for term in look.terms]
     evidence = Evidence.learn(
-        opinions, sample.codes, near.at(np.arange(n)), sample.score_weights, sample.number
+        opinions, held_out.codes, near.at(np.arange(n)), held_out.score_weights, held_out.number
     )
-    objects = measure.keep(take(objects, own), candidates.indices, known.data.survey().n_objects)
-    terms = evidence.terms(near, known.n_classes)
+    objects = measure.keep(take(objects, own), candidates.indices, training.data.survey().n_objects)
+    terms = evidence.terms(near, training.n_classes)
     look = TakenLook(
-        "second look",
+        SECOND_LOOK,
         {},
         [term[:n] for term in terms],
         [term[n:] for term in terms],
         float(candidates.n_candidates),
     )
-    return SecondLook(candidates, evidence, None, objects), look, near, sizes
+    return look, Nearest(near, sizes, SecondLook(candidates, evidence, None, objects))
 
 
 def choose_known_objects(
-    known: TrainingSet,
+    training: TrainingSet,
     neighbours: int,
     max_kept: int,
     heads: Sequence[Head],
@@ -102,17 +114,17 @@ def choose_known_objects(
     Copies with the same label are one object of their number. If there are too many objects, up to
     half of those kept are objects that the first look gets wrong, and every class is represented.
     """
-    raw, C, landmarks = known.rows, known.n_classes, known.landmarks.indices
-    pairs = known.copies * C + raw.y
+    raw, C, landmarks = training.rows, training.n_classes, training.landmarks.indices
+    pairs = training.copies * C + raw.y
     _, first, place = np.unique(pairs, return_index=True, return_inverse=True)
-    numbers = np.bincount(place, known.numbers)
+    numbers = np.bincount(place, training.numbers)
     numbers = (numbers / numbers[numbers > 0].mean())[place]  # whatever the unit of the weights
     free = np.zeros(len(pairs), dtype=bool)
     free[first] = numbers[first] > 0
     free &= ~np.isin(pairs, pairs[landmarks])
     # in the order of contents, which decides between equally similar objects
     indices = np.flatnonzero(free)
-    indices = indices[np.argsort(known.keys[indices], kind="stable")]
+    indices = indices[np.argsort(training.keys[indices], kind="stable")]
     if len(indices) > max_kept:
         some = np.unique(raw.y[indices], return_index=True)[1]  # one of each class, and others
         drawn = np.union1d(indices[some], indices[: 2 * max_kept])
@@ -120,7 +132,7 @@ def choose_known_objects(
         pooled = sum(head.to_log_proba(head.scores(values)) for head in heads)
         right = np.asarray(pooled).argmax(axis=1) == raw.y[drawn]
         indices = drawn[preferred(raw.y[drawn], right, max_kept)]
-        indices = indices[np.argsort(known.keys[indices], kind="stable")]
+        indices = indices[np.argsort(training.keys[indices], kind="stable")]
     order = np.argsort(indices)
     values, ascending = np.empty((len(indices), raw.shape[1])), indices[order]
     values[order] = raw.features(ascending)
@@ -134,7 +146,7 @@ def choose_known_objects(
         np.asarray(raw.y[indices], dtype=np.intp),
         numbers[indices],
         numbers[landmarks],
-        np.argsort(known.keys[landmarks], kind="stable"),
+        np.argsort(training.keys[landmarks], kind="stable"),
         values,
         points,
         n_candidates,
@@ -156,9 +168,9 @@ def preferred(codes: Codes, right: NDArray[np.bool_], n: int) -> Indices:
 
 
 def look_at_held_out(
-    known: TrainingSet,
+    training: TrainingSet,
     candidates: KnownObjects,
-    sample: HeldOut,
+    held_out: HeldOut,
     points: Points,
     pairs: Pairs,
     rows: Indices,
@@ -170,13 +182,13 @@ def look_at_held_out(
     held-out ones and `own` (N_known,) the `candidates`; the features of the held-out ones have
     these `points` (n, r).
     """
-    without = known.groups[sample.indices], known.groups[candidates.indices]
-    nearest, _ = candidates.candidates(sample.values, points, without)
+    without = training.groups[held_out.indices], training.groups[candidates.indices]
+    nearest, _ = candidates.candidates(held_out.values, points, without)
     found = np.empty(nearest.shape)
     if nearest.size:
         found = compare_each(pairs, rows, own[nearest])
-    apart = apart_from(sample.values, pairs.kind, sample.own)
-    codes = known.landmarks.codes
+    apart = apart_from(held_out.values, pairs.kind, held_out.own)
+    codes = training.landmarks.codes
     return candidates.neighbours(apart, codes, squared(found, pairs.kind), nearest)
 
 

@@ -18,7 +18,8 @@ from ..measures import Combined, Measure, get_measure
 from ..version import __version__
 from ..wording import article, own_measure, parameter
 from . import ESTIMATORS, find_estimator
-from .model import LandmarkMap, Model
+from .landmark_map import LandmarkMap
+from .model import Model
 from .schema import Context, check_schema, decode, decode_attributes, encode, hints_of
 
 NOT_SAVED = {"cache", "verbose", "n_jobs"}

@@ -13,16 +13,15 @@ A model needs numpy, scipy and its measure. Estimators fit models.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Counter, Pairs, averages, block_rows, open_cache
+from ..compare.pairs import Counter, block_rows
 from ..compare.workers import limit_blas_threads
 from ..core.candidates import KnownObjects, Points, no_points
 from ..core.cascade import Cascade
@@ -34,157 +33,37 @@ from ..core.conformal import (
     novelty_scores,
     status_of,
 )
-from ..core.evidence import FAR, Evidence, Neighbours, nearest_landmarks, squared
-from ..core.hits import HitEvidence, KnownHits
+from ..core.evidence import FAR, Neighbours, nearest_landmarks, squared
+from ..core.hits import KnownHits
 from ..core.ranks import Rank, RankAnswers, RankPool, Seen
-from ..core.shapes import CODE, COUNT, ROW, SHARE, Array, Codes, Indices, Mask, Within
-from ..core.space import Embedding, LandmarkSpace
+from ..core.shapes import SHARE, Array, Indices, Within
 from ..data.dataset import Chunk, LandmarkColumns
 from ..data.foreign import ObjectProfile, log_sizes
 from ..data.opening import is_empty, map_objects
 from ..measures import Measure
-from ..measures.objects import excerpt
 from ..measures.precomputed import GraphRows
 from .heads import (
     FeatureExplanation,
     FeatureHead,
-    FeatureShare,
     LinearHead,
     LookZero,
     NeighbourHead,
     QuadraticHead,
 )
-from .schema import LABELS, OBJECTS
-
-NO_ROWS: Indices = np.empty(0, dtype=np.intp)
-
-
-@dataclass(frozen=True)
-class Comparisons:
-    """How objects are compared, and one counter for all comparisons of a fit or a prediction."""
-
-    measure: Measure
-    symmetrize: bool = False
-    n_jobs: int | None = None
-    cache: str | os.PathLike[str] | None = None
-    verbose: int | None = None
-    counter: Counter = field(default_factory=Counter)
-    until: float | None = None
-    """When to stop, on the monotonic clock: past it, comparisons raise `OutOfTime`."""
-
-    def pairs(self, objects: Any, others: Any = None) -> Pairs:
-        """Return the pairs of some objects in memory."""
-        return Pairs(
-            self.measure,
-            objects,
-            others,
-            n_jobs=self.n_jobs,
-            cache=open_cache(self.cache, self.measure, self.symmetrize),
-            verbose=self.verbose,
-            symmetrize=averages(self.measure, self.symmetrize),
-            counter=self.counter,
-        )
-
-    def columns(
-        self, objects: Any, indices: Indices, known_rows: Indices = NO_ROWS, known: Any = None
-    ) -> LandmarkColumns:
-        """Return objects as columns: other objects are compared with them, chunk by chunk.
-
-        The values (k, m) of the objects at `known_rows` are `known` already.
-        """
-        known = np.empty((0, len(indices))) if known is None else known
-        return LandmarkColumns(
-            self.measure,
-            objects,
-            indices,
-            known_rows,
-            known,
-            self.symmetrize,
-            self.cache,
-            self.n_jobs,
-            self.until,
-        )
-
-
-@dataclass(frozen=True)
-class Landmarks:
-    """The objects that every object is compared with."""
-
-    indices: Annotated[Indices, "m", ROW]  # rows of the training objects
-    codes: Annotated[Codes, "m", CODE]
-    names: Annotated[NDArray[np.str_], "m"] | None
-    objects: Annotated[Any, OBJECTS, "m"]  # as the measure keeps them
-
-
-@dataclass(frozen=True)
-class SecondLook:
-    """The known objects that an object may be compared with, and the evidence of their labels."""
-
-    known: KnownObjects | KnownHits
-    evidence: Evidence | HitEvidence
-    names: Annotated[NDArray[np.str_], "n_known"] | None
-    objects: Annotated[Any, OBJECTS, "n_known"]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What the looks at some objects found."""
-
-    objects: Any  # in the measure's form
-    values: Array  # (n, m): with the landmarks; the baseline for an object that was not compared
-    log_proba: Array  # (n, C)
-    unbounded: Array  # (n, C): same order, and distinct even if probabilities round to 1
-    depth: Indices  # (n,): which look of the cascade answered; −1 for foreign objects
-    near: Neighbours | None  # the nearest known objects, of those compared with candidates
-    candidates: Indices  # (n, k), among the known objects
-    foreign: Indices  # positions of objects of another kind
-    compared: Mask  # (n,): whether all comparisons were made
-    seen: tuple[Seen, ...] = ()  # what each look tells about those it answers, if ranks need it
-
-
-@dataclass(frozen=True)
-class KnownNeighbour:
-    """A known object that a new one was compared with."""
-
-    index: int  # among the training objects
-    name: str | None
-    label: Any
-    value: float  # of the measure
-
-
-@dataclass(frozen=True, repr=False)
-class Explanation:
-    """Why an object got its label.
-
-    `score` is the log-odds of the label against the runner-up, before probabilities are bounded. It
-    is the sum of `baseline` (the score of an object with average values to the landmarks), the
-    `contributions` of the landmarks, the contribution `from_features` of the object's own features,
-    and the `evidence` of the nearest known objects.
-    """
-
-    label: Any
-    runner_up: Any
-    score: float
-    baseline: float
-    contributions: Array  # (m,): in the order of the landmarks
-    evidence: float  # 0 if the first look was certain enough
-    nearest: tuple[KnownNeighbour, ...]
-    from_features: float = 0.0
-    features: tuple[FeatureShare, ...] = ()  # the ten that counted most
-    along: Array | None = None
-    """`from_features` by the letters of a string (length,), or by the values of a series (length,
-    channels): their sum is the same. None if the features have no place in the object."""
-    sure: bool = False  # whether the features alone decided: comparisons contribute nothing
-
-    def __repr__(self) -> str:
-        """Return one line; all fields of many landmarks would fill a terminal."""
-        first = self.nearest[0] if self.nearest else None
-        name = "" if first is None else excerpt(first.name or f"object {first.index}", 20)
-        nearest = "" if first is None else f"; nearest: {name} ({first.label})"
-        return (
-            f"<Explanation: {self.label} rather than {self.runner_up}, log-odds "
-            f"{self.score:.3g}{nearest}>"
-        )
+from .parts import (
+    CLASS_SIZES,
+    FIRST_LOOK,
+    HITS,
+    LOOK_ZERO,
+    SECOND_LOOK,
+    Answer,
+    Comparisons,
+    Explanation,
+    KnownNeighbour,
+    Landmarks,
+    SecondLook,
+)
+from .schema import LABELS
 
 
 @dataclass(frozen=True)
@@ -377,7 +256,7 @@ class Model:
         foreign = self._foreign(chunk.objects)
         rows = np.setdiff1d(np.arange(n), foreign)
         part = chunk if len(rows) == n else chunk.picked(rows)
-        looks = _Looks(self, part, landmarks, known, counter)
+        looks = Looks(self, part, landmarks, known, counter)
         if compare_all and len(rows):
             looks.compare_all()
         log_proba, depth = self.cascade.run(len(rows), C, looks.terms)
@@ -409,10 +288,10 @@ class Model:
     def look_names(self) -> tuple[str, ...]:
         """The looks of the cascade, in their order."""
         if self.hits is not None:
-            return ("class sizes", "hits")
-        zero = () if self.look_zero is None else ("look zero",)
-        second = () if self.second_look is None else ("second look",)
-        return (*zero, "first look", *second)
+            return CLASS_SIZES, HITS
+        zero = () if self.look_zero is None else (LOOK_ZERO,)
+        second = () if self.second_look is None else (SECOND_LOOK,)
+        return (*zero, FIRST_LOOK, *second)
 
     @property
     def hits(self) -> KnownHits | None:
@@ -746,7 +625,7 @@ class Model:
             self.ranks.check(len(self.taxonomy), [len(look.weights) for look in self.cascade.looks])
 
 
-class _Looks:
+class Looks:
     """The looks of a model at the objects of a chunk: the terms that each adds, and what it finds.
 
     Only objects that get a look are compared, unless `compare_all` was called before.
@@ -763,9 +642,13 @@ class _Looks:
         self.model, self.chunk, self.counter = model, chunk, counter
         self.columns, self.known = landmarks, known
         n, second = len(chunk), model.second_look
-        steps = {"look zero": self._features, "first look": self._landmarks}
-        steps["second look"] = self._neighbours
-        steps |= {"class sizes": self._landmarks, "hits": self._neighbours}
+        steps = {
+            LOOK_ZERO: self._features,
+            FIRST_LOOK: self._landmarks,
+            SECOND_LOOK: self._neighbours,
+            CLASS_SIZES: self._landmarks,
+            HITS: self._neighbours,
+        }
         self.steps = [steps[name] for name in model.look_names]
         self.opinion: Array | None = None  # of look zero
         self.points = no_points(n)
@@ -795,7 +678,7 @@ class _Looks:
             terms, near = list[Array](), None
             for taken, (own, added) in enumerate(self.taken[: k + 1]):
                 at = np.searchsorted(own, rows)
-                if self.model.look_names[taken] != "second look":
+                if self.model.look_names[taken] != SECOND_LOOK:
                     terms += [term[at] for term in added]
                 elif self.taken_near is not None:
                     near = self.taken_near.at(at)
@@ -869,58 +752,6 @@ def _spread(some: NDArray[Any], rows: Indices, everyone: NDArray[Any]) -> NDArra
     """Return an array of all objects, of which these rows are given."""
     everyone[rows] = some
     return everyone
-
-
-@dataclass(frozen=True)
-class LandmarkMap:
-    """What a transformer has: the map from objects to vectors, by their values to the landmarks."""
-
-    measure: Measure
-    symmetrize: bool
-    space: LandmarkSpace
-    embedding: Embedding | None  # None for the coordinates of the landmark space
-    landmarks: Landmarks
-    n_classes: Annotated[int, "C", COUNT] = 1  # of the objects that landmarks were chosen from
-    n_objects: Annotated[int, "n_objects", Within(1, 2**53)] = 1
-
-    @property
-    def signs(self) -> Array:
-        """+1 or −1 for each coordinate."""
-        return self.space.signs if self.embedding is None else self.embedding.signs
-
-    def transform(self, X: Any, run: Comparisons | None = None) -> Any:
-        """Return the vectors (n, r) of objects: m comparisons each."""
-        shape = (len(self.signs),)
-        if is_empty(X):
-            return np.empty((0, *shape))
-        run = run or Comparisons(self.measure, self.symmetrize)
-        columns = run.columns(self.landmarks.objects, self.landmarks.indices)
-        return map_objects(
-            X,
-            partial(_vectors, self, columns),
-            measure=self.measure,
-            block_rows=block_rows(self.measure, len(columns)),
-            shape=shape,
-            dtype=np.float64,
-            n_jobs=run.n_jobs,
-        )
-
-    def vectors(self, values: Array) -> Array:
-        """Return the vectors (n, r) of objects with these values (n, m) to the landmarks."""
-        B = self.space.coordinates(values)
-        return B if self.embedding is None else self.embedding.coordinates(B)
-
-    def check(self) -> None:
-        """Raise an error if the parts do not fit together, e.g. in a forged file."""
-        with np.errstate(all="ignore"):
-            found = self.vectors(self.space.landmark_values)
-        if not np.isfinite(found).all():
-            raise ValueError("it returns vectors that are not finite")
-
-
-def _vectors(model: LandmarkMap, columns: LandmarkColumns, chunk: Chunk) -> Array:
-    with limit_blas_threads():
-        return model.vectors(columns.values(chunk)[0])
 
 
 def _answered(

@@ -33,7 +33,8 @@ from .content import label_markup
 from .page import part, template, write_page
 
 if TYPE_CHECKING:
-    from ..model.model import Explanation, Model
+    from ..model.model import Model
+    from ..model.parts import Explanation
 
 LANDMARKS = 8
 """Number of landmarks whose contributions are drawn individually."""
