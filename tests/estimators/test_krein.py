@@ -528,8 +528,8 @@ def test_held_out_objects_are_no_copies_of_training_objects():
     for fold in np.unique(sample.folds):
         held = sample.indices[sample.folds == fold]
         assert np.isin(copies[held], copies[sample.indices[sample.folds != fold]]).sum() == 0
-    np.testing.assert_allclose(sample.score_weights.sum(), sample.number)
-    assert sample.number == len(np.unique(copies[sample.indices]))
+    np.testing.assert_allclose(sample.score_weights.sum(), sample.n_groups)
+    assert sample.n_groups == len(np.unique(copies[sample.indices]))
 
 
 def test_ties_do_not_depend_on_the_order_of_rows():

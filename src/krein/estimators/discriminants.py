@@ -43,7 +43,7 @@ from .fitting import Classifier, Job, all_or_nothing, mean_values
 from .heldout import (
     CalibrationSample,
     cross_fit,
-    own_landmarks,
+    find_own_landmarks,
     reference_of,
     scaled,
     shares_of_groups,
@@ -168,7 +168,7 @@ def _calibration(
             family, choice, passed.values, passed.codes, passed.weights, passed.indices, groups
         )
         rows = np.searchsorted(passed.indices, held)
-        own = own_landmarks(groups, held, landmarks)
+        own = find_own_landmarks(groups, held, landmarks)
         shares = shares_of_groups(groups[held], passed.weights_at(rows))
     if len(rows) == 0:
         return 1.0, None

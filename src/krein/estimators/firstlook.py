@@ -34,7 +34,7 @@ from .heldout import (
     calibrated,
     refitted_scores,
     totals_of,
-    with_copies,
+    weights_with_copies,
 )
 
 CLASS_OBJECTS = 10
@@ -103,26 +103,25 @@ def fit_heads(
     """
     C, space = training.n_classes, training.choice.space
     heads: dict[str, Head] = {}
-    scores: list[Array] = []
+    scores: dict[str, Array] = {}
     for name, by_class in (("ikfd", False), ("ikqd", True)):
         if name not in left_out:
             family = GaussianFamily(C, shrinkage="oas", priors=training.priors, by_class=by_class)
             heads[name] = head_of(space, family.discriminant(training.moments))
-            scores.append(gaussian_scores(family, training, held_out))
+            scores[name] = gaussian_scores(family, training, held_out)
     if "pcvm" not in left_out:
-        heads["pcvm"], pcvm_scores = pooled_pcvm(training, held_out)
-        scores.append(pcvm_scores)
+        heads["pcvm"], scores["pcvm"] = pooled_pcvm(training, held_out)
     scored = held_out.scored
-    held_out, scores = held_out.at(scored), [each[scored] for each in scores]
-    for name, each in zip(heads, scores, strict=True):
-        heads[name] = calibrated(heads[name], each, held_out)
+    held_out = held_out.at(scored)
+    for name, head in heads.items():
+        scores[name] = scores[name][scored]
+        heads[name] = calibrated(head, scores[name], held_out)
     first = heads["ikfd"]
     assert isinstance(first, LinearHead)
-    heads["ikfd"], scores[0] = with_class_sizes(
-        first, scores[0], held_out, training.moments.weights
+    heads["ikfd"], scores["ikfd"] = with_class_sizes(
+        first, scores["ikfd"], held_out, training.moments.weights
     )
-    log_proba = [head.to_log_proba(each) for head, each in zip(heads.values(), scores, strict=True)]
-    return heads, log_proba
+    return heads, [head.to_log_proba(scores[name]) for name, head in heads.items()]
 
 
 def gaussian_scores(family: GaussianFamily, training: TrainingSet, held_out: HeldOut) -> Array:
@@ -149,9 +148,9 @@ def pooled_pcvm(training: TrainingSet, held_out: HeldOut) -> tuple[LinearHead, A
         return head, held_out.refitted(settled, choice)
     N, n_weights = float(training.moments.weights.sum()), len(landmarks.indices) * C
     if n_weights > CROWDED * N and N * n_weights <= REFIT_WORK:
-        return head, cross_fitted(settled, training, held_out)
+        return head, refitted_pcvm(settled, training, held_out)
     problems = pcvm.problems(landmarks.codes)
-    removed = with_copies(training)[held_out.indices]
+    removed = weights_with_copies(training)[held_out.indices]
     Z = left_out_scores(
         features, problems, model.fits, held_out.indices, removed=removed, coupled=False
     )
@@ -172,7 +171,7 @@ def without_own_class(log_proba: Array, codes: Codes) -> Array:
     return scaled_to_one
 
 
-def cross_fitted(family: Family, training: TrainingSet, held_out: HeldOut) -> Array:
+def refitted_pcvm(family: Family, training: TrainingSet, held_out: HeldOut) -> Array:
     """Return the scores of held-out objects, from models of all objects but those of one fold."""
     raw = training.rows
     N, m = raw.shape

@@ -538,7 +538,10 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
     def _choose(
         self, job: Job, family: Family, rule: Rule, among: Mask | None = None
     ) -> LandmarkChoice:
-        """Choose landmarks for this classifier, of positive weight, `among` (N,) the objects."""
+        """Choose landmarks for this classifier, of positive weight, `among` (N,) the objects.
+
+        Also sets what is known of the objects from then on.
+        """
         chosen = choose_landmarks(
             job.data,
             rule,

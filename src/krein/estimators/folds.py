@@ -12,6 +12,9 @@ from ..core.calibration import N_FOLDS
 from ..core.moments import ROUNDING, weights_of
 from ..core.shapes import Array, Codes, Indices, Mask
 
+EQUAL_BY_CHANCE = 0.01
+"""Class sizes that are as equal in less than this share of random samples are equal on purpose."""
+
 
 def dealt_folds(
     values: Array,
@@ -135,7 +138,3 @@ def equal_on_purpose(sizes: Indices) -> bool:
     mean = sizes.mean()
     spread = np.square(sizes - mean).sum() / mean
     return bool(chdtr(len(sizes) - 1, spread + 1 / mean) < EQUAL_BY_CHANCE)
-
-
-EQUAL_BY_CHANCE = 0.01
-"""Class sizes that are as equal in less than this share of random samples are equal on purpose."""

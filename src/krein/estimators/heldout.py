@@ -126,7 +126,7 @@ class HeldOut:
         folds = dealt_folds(
             values, codes, weights, totals, of, n_folds, keys=keys, collected=collected
         )
-        own, numbers = own_landmarks(groups, indices, landmarks), training.numbers[indices]
+        own, numbers = find_own_landmarks(groups, indices, landmarks), training.numbers[indices]
         shares = in_proportion(shares_of_groups(of, numbers), numbers, folds >= 0, codes, training)
         found = cls(indices, values, codes, weights, numbers, own, of, shares, folds, refits)
         if training.related and not (folds >= 0).any():
@@ -182,7 +182,7 @@ class HeldOut:
         return found if (found != 1).any() else None
 
     @property
-    def number(self) -> float:
+    def n_groups(self) -> float:
         """The number of groups: related objects are no more informative than a single one."""
         return float(len(np.unique(self.groups)))
 
@@ -249,7 +249,7 @@ def in_proportion(
     return found
 
 
-def with_copies(training: TrainingSet) -> Array:
+def weights_with_copies(training: TrainingSet) -> Array:
     """Return the weight (N,) of each object together with its copies of the same label."""
     raw = training.rows
     pairs = training.copies * training.n_classes + raw.y
@@ -320,7 +320,7 @@ def cross_fit(
     present = np.unique(codes if weights is None else codes[weights > 0])
     if len(some) == 0 or len(present) < len(np.unique(choice.landmarks.codes)):
         return np.empty((0, 2)), rows[:0]
-    own = own_landmarks(groups, rows, choice.landmarks.indices)
+    own = find_own_landmarks(groups, rows, choice.landmarks.indices)
     scores = refitted_scores(family, choice, values, codes, weights, folds, own)
     return scores[some], rows[some]
 
@@ -363,7 +363,7 @@ def refitted_scores(
     return scores
 
 
-def own_landmarks(groups: Indices, rows: Indices, landmarks: Indices) -> Mask:
+def find_own_landmarks(groups: Indices, rows: Indices, landmarks: Indices) -> Mask:
     """Return which landmarks are in the group of each of these rows (n, m)."""
     found: Mask = groups[rows][:, None] == groups[landmarks]
     return found

@@ -239,31 +239,31 @@ class KreinClassifier(Classifier):
         """
         self._check()
         with all_or_nothing(self), self._open(X, y, sample_weight) as data:
-            found = self._survey(data)
+            survey = self._survey(data)
             if isinstance(data, Memory) and isinstance(data.objects, GraphRows):
                 self._fit_graph(data, groups)
                 self._warn_if_few()
                 return self
             keys, codes = data.contents()
-            copies, C = first_equal(keys), len(found.classes)
-            related = joined_groups(check_groups(groups, found.n_objects), copies)
-            everyone = np.arange(found.n_objects)
+            copies, C = first_equal(keys), len(survey.classes)
+            related = joined_groups(check_groups(groups, survey.n_objects), copies)
+            everyone = np.arange(survey.n_objects)
             distinct = first_equal(copies * C + codes) == everyone
-            self.n_copies_ = found.n_objects - int(distinct.sum())
-            priors = self._class_costs(found.classes)
-            costs = priors.weights(found.weights)
-            job = self._job(data, found.classes)
+            self.n_copies_ = survey.n_objects - int(distinct.sum())
+            priors = self._class_costs(survey.classes)
+            costs = priors.weights(survey.weights)
+            job = self._job(data, survey.classes)
             family = GaussianFamily(C, shrinkage="oas", priors=priors)
-            rule = self._rule(found.weighted - self.n_copies_, C)
+            rule = self._rule(survey.weighted - self.n_copies_, C)
             choice = self._choose(job, family, rule, distinct)
             m = len(choice.landmarks.indices)
-            left_out = worthwhile_heads(found.weights, m)
+            left_out = worthwhile_heads(survey.weights, m)
             term = partial(
                 values_of,
                 choice.columns,
                 choice.space,
                 choice.space.origin(),
-                found.classes,
+                survey.classes,
                 costs,
                 by_class="ikqd" not in left_out,
                 weighted=True,
@@ -353,7 +353,7 @@ class KreinClassifier(Classifier):
             [look.cost for look in looks],
             self.price,
             weights=held_out.score_weights,
-            n_seen=held_out.number,
+            n_seen=held_out.n_groups,
             budget=np.inf if self.max_comparisons is None else self.max_comparisons,
         )
         worth = worth_of(looks, cascade, held_out)

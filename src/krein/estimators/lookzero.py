@@ -80,6 +80,23 @@ MOST_ROTATED, ROTATED = 2_000, 20
 at most this many for each number in a sparse row: products of dense matrices are that much
 faster."""
 
+AT_ONCE = 10_000
+"""Objects whose features are computed together."""
+
+SEARCHED = 2_000
+"""The directions of the search are those of about this many objects."""
+
+LEAST, UNSEEN = 1e-6, -30.0
+"""Floor on the probabilities of a classifier, and the score of a class that it was not fitted
+to."""
+
+JITTER = 1e-6
+"""Added to the squared length of a row, because some rows depend on others."""
+
+PRECISION = 1e-5
+"""Where the search for the weights ends: with 1e-4, the probabilities of strings differ by up to .1
+between rotated and other coordinates."""
+
 _SEED = 2
 
 
@@ -117,13 +134,6 @@ class FeatureFit:
         return found
 
 
-AT_ONCE = 10_000
-"""Objects whose features are computed together."""
-
-SEARCHED = 2_000
-"""The directions of the search are those of about this many objects."""
-
-
 def search_directions(features: FeatureMap, F: Any) -> NDArray[np.float32]:
     """Return the leading principal directions of features F (n, D), scaled to total variance 1."""
     some = features.folded(F[:SEARCHED])
@@ -152,11 +162,6 @@ class ClassifierHead(LookZero):
         P = np.asarray(self.classifier.predict_proba(given), dtype=np.float64)
         found[:, self.classifier.classes_] = np.log(np.maximum(P, LEAST))
         return found, no_points(len(objects))
-
-
-LEAST, UNSEEN = 1e-6, -30.0
-"""Floor on the probabilities of a classifier, and the score of a class that it was not fitted
-to."""
 
 
 def take_look_zero(
@@ -415,10 +420,6 @@ def _coordinates(F: Any) -> tuple[Any, Callable[[Array], Array]]:
     return L.astype(np.float32), lambda V: F.T @ solve_triangular(L, V, lower=True, trans="T")
 
 
-JITTER = 1e-6
-"""Added to the squared length of a row, because some rows depend on others."""
-
-
 def _of_classifier(
     classifier: Any, measure: Measure, objects: Any, labelled: LabelsInFolds
 ) -> tuple[LookZero, Array]:
@@ -507,11 +508,6 @@ def _logistic(F: Any, y: Codes, w: Array, n_classes: int, intercept: bool) -> tu
     b[:] = min(0.0, float(a.min())) + UNSEEN
     b[present] = a
     return W, b
-
-
-PRECISION = 1e-5
-"""Where the search for the weights ends: with 1e-4, the probabilities of strings differ by up to .1
-between rotated and other coordinates."""
 
 
 def _log_softmax(scores: Array) -> Array:

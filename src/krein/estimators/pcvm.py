@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Self
 
@@ -38,7 +38,7 @@ from .fitting import Classifier, Job, all_or_nothing, mean_values, values_of
 from .heldout import (
     CalibrationSample,
     cross_fit,
-    own_landmarks,
+    find_own_landmarks,
     reference_of,
     scaled,
     shares_of_groups,
@@ -241,21 +241,21 @@ class PCVM(Classifier):
         """
         self._check(sample_weight)
         with all_or_nothing(self), self._open(X, y, sample_weight) as data:
-            found = self._survey(data)
+            survey = self._survey(data)
             grouped = self._groups(data, groups)
-            if (found.weights <= 0).any():
-                label = found.classes.tolist()[int(np.argmin(found.weights > 0))]
+            if (survey.weights <= 0).any():
+                label = survey.classes.tolist()[int(np.argmin(survey.weights > 0))]
                 raise ValueError(
                     f"no object of class {label!r} has a sample_weight above 0; leave the class out"
                 )
-            job = self._job(data, found.classes, grouped)
-            family = self._family(len(found.classes))
+            job = self._job(data, survey.classes, grouped)
+            family = self._family(len(survey.classes))
             rule = get_rule(self.landmarks, self.n_landmarks)
             chosen = self._choose(job, family, rule)
             kept, eigenvalues = self._keep_values(job, chosen)
             try:
                 with progress(None, "fitting PCVM", self.verbose, unit=""):
-                    self._learn(job, chosen, kept, eigenvalues)
+                    self._learn(job, family, chosen, kept, eigenvalues)
             finally:
                 kept.close()
         return self
@@ -299,10 +299,15 @@ class PCVM(Classifier):
         kept, moments = data.keep(term, m, block_rows(run.measure, m), run.counter)
         return kept, signed_eigen(moments.gram(), space.signs).values
 
-    def _learn(self, job: Job, chosen: LandmarkChoice, kept: Rows, eigenvalues: Array) -> None:
+    def _learn(
+        self,
+        job: Job,
+        family: PCVMFamily,
+        chosen: LandmarkChoice,
+        kept: Rows,
+        eigenvalues: Array,
+    ) -> None:
         """Fit to the values of all objects to the landmarks, and calibrate if requested."""
-        N, landmarks = self.n_samples_seen_, chosen.landmarks.indices
-        family = self._family(len(job.classes))
         tried = chosen.selection.family
         if isinstance(tried, PCVMFamily):  # the rule used its basis function
             family = replace(family, otherwise=tried.otherwise)
@@ -311,39 +316,47 @@ class PCVM(Classifier):
             model = fit_as_published(chosen.space, kept, family.n_classes, self._rng(), *forms)
             self._set_model(job, model, chosen.space.conversion, chosen, eigenvalues)
         elif self.n_basis is not None:
-            self._learn_basis(job, chosen, family, kept, eigenvalues)
+            self._learn_basis(job, family, chosen, kept, eigenvalues)
         else:
-            wanted = rows_to_ask(len(landmarks))
-            sample = CalibrationSample.of(N, landmarks, wanted + len(landmarks), wanted)
-            some, values = np.empty(0, dtype=np.intp), np.empty((0, len(landmarks)))
-            if self.calibrate and not sample.covers_all:
-                # read now, because the fit may replace the values by its features
-                some = sample.among(np.arange(N))
-                values = kept.features(some)
-            model, features = fit_landmarks(
-                chosen.space,
-                landmarks,
-                kept,
-                chosen.landmarks.codes,
-                family,
-                keep=self.calibrate and sample.covers_all,
-            )
-            used = chosen.restricted(model.places)
-            self._set_model(job, model, model.function, used, eigenvalues)
-            settled = replace(family, function=model.function, scales=model.scales)
-            if self.calibrate and sample.covers_all:
-                self._calibrate(job, settled, chosen, kept)
-            elif self.calibrate and job.groups is not None:
-                self._calibrate(job, settled, chosen, kept, some=(some, values))
-            elif self.calibrate:
-                held_out = _left_out(settled, chosen, model, features, some)
-                self._calibrate(job, settled, chosen, kept, held_out, (some, values))
+            self._learn_landmarks(job, family, chosen, kept, eigenvalues)
+
+    def _learn_landmarks(
+        self,
+        job: Job,
+        family: PCVMFamily,
+        chosen: LandmarkChoice,
+        kept: Rows,
+        eigenvalues: Array,
+    ) -> None:
+        """Fit with the landmarks as basis objects."""
+        N, landmarks = self.n_samples_seen_, chosen.landmarks.indices
+        wanted = rows_to_ask(len(landmarks))
+        sample = CalibrationSample.of(N, landmarks, wanted + len(landmarks), wanted)
+        asked = None
+        if self.calibrate and not sample.covers_all:
+            # read now, because the fit may replace the values by its features
+            asked = Asked.among(kept, sample.among(np.arange(N)))
+        model, features = fit_landmarks(
+            chosen.space,
+            landmarks,
+            kept,
+            chosen.landmarks.codes,
+            family,
+            keep=self.calibrate and asked is None,
+        )
+        used = chosen.restricted(model.places)
+        self._set_model(job, model, model.function, used, eigenvalues)
+        if self.calibrate:
+            settled, held_out = replace(family, function=model.function, scales=model.scales), None
+            if asked is not None and job.groups is None:
+                held_out = _left_out(settled, chosen, model, features, asked.rows)
+            self._calibrate(job, settled, chosen, kept, asked, held_out)
 
     def _learn_basis(
         self,
         job: Job,
-        chosen: LandmarkChoice,
         family: PCVMFamily,
+        chosen: LandmarkChoice,
         kept: Rows,
         eigenvalues: Array,
     ) -> None:
@@ -448,13 +461,12 @@ class PCVM(Classifier):
         family: PCVMFamily,
         chosen: LandmarkChoice,
         kept: Rows,
+        asked: Asked | None = None,
         held_out: tuple[Array, Indices] | None = None,
-        some: tuple[Indices, Array] | None = None,
     ) -> None:
-        """Fit the temperature to held-out scores, by default those of ten folds.
+        """Fit the temperature to `held_out` scores of some rows, by default those of ten folds.
 
-        `some` are the rows of the calibration sample and their values (n, m) to all landmarks that
-        were chosen; by default, all objects.
+        Objects are held out from those `asked`, by default all.
         """
         final, groups = self.model_.landmarks.indices, job.groups
         used = np.flatnonzero(np.isin(chosen.landmarks.indices, final))
@@ -463,12 +475,13 @@ class PCVM(Classifier):
             used = np.arange(len(chosen.landmarks.indices))
         chosen = chosen.restricted(used)
         everyone = np.arange(kept.shape[0])
-        asked, values = (everyone, kept.features(everyone)) if some is None else some
-        values = values[:, used]
+        if asked is None:
+            asked = Asked.among(kept, everyone)
+        values = asked.values[:, used]
         each = everyone if groups is None else groups
         if held_out is None:
-            w = None if kept.weight is None else kept.weight[asked]
-            held_out = cross_fit(family, chosen, values, kept.y[asked], w, asked, each)
+            w = None if kept.weight is None else kept.weight[asked.rows]
+            held_out = cross_fit(family, chosen, values, kept.y[asked.rows], w, asked.rows, each)
         scores, rows = held_out
         weights = None if kept.weight is None else kept.weight[rows]
         if len(rows) == 0:
@@ -484,11 +497,11 @@ class PCVM(Classifier):
                 weights = weights / costs[kept.y[rows]]
             reference = reference_of(
                 family.log_proba(temperature * scores),
-                values[np.searchsorted(asked, rows)],
+                values[np.searchsorted(asked.rows, rows)],
                 kept.y[rows],
                 weights,
                 chosen,
-                own_landmarks(each, rows, chosen.landmarks.indices),
+                find_own_landmarks(each, rows, chosen.landmarks.indices),
             )
         (head,) = self.model_.heads
         self.model_ = replace(
@@ -509,6 +522,19 @@ class PCVM(Classifier):
     def temperature_(self) -> float:
         """The factor on the scores before they become probabilities."""
         return float(self._fitted().heads[0].temperature)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Training objects that may be held out, and their values to all landmarks."""
+
+    rows: Indices  # (n,), ascending
+    values: Array  # (n, m)
+
+    @classmethod
+    def among(cls, kept: Rows, rows: Indices) -> Asked:
+        """Read the values of these rows."""
+        return cls(rows, kept.features(rows))
 
 
 def _left_out(

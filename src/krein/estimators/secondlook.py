@@ -71,35 +71,37 @@ def take_second_look(
     nearest = nearest_landmarks(apart, landmarks.codes)
     if not k and measure.accepts != "objects":
         return None, Nearest(nearest, None, None)
-    candidates, wanted = None, np.union1d(everyone.indices, landmarks.indices)
+    known, wanted = None, np.union1d(everyone.indices, landmarks.indices)
     if k:
         heads = list(looks[-1].heads.values())
-        candidates = choose_known_objects(training, k, max_kept, heads, features)
-        wanted = np.union1d(candidates.indices, wanted)
+        known = choose_known_objects(training, k, max_kept, heads, features)
+        wanted = np.union1d(known.indices, wanted)
     objects, _ = training.data.take(wanted, measure)
-    rows = np.searchsorted(wanted, everyone.indices)
-    sizes = log_sizes(measure, take(objects, rows[:n])) if n else None
-    if candidates is None or not measure.comparable(objects):
+    held_out_rows = np.searchsorted(wanted, everyone.indices)
+    sizes = log_sizes(measure, take(objects, held_out_rows[:n])) if n else None
+    if known is None or not measure.comparable(objects):
         return None, Nearest(nearest, sizes, None)
-    own = np.searchsorted(wanted, candidates.indices)
-    points, pairs = no_points(len(rows)), training.run.pairs(objects)
+    known_rows = np.searchsorted(wanted, known.indices)
+    points, pairs = no_points(len(held_out_rows)), training.run.pairs(objects)
     if features is not None:
         points = features.held_out_points(everyone.indices)
-    near = look_at_held_out(training, candidates, everyone, points, pairs, rows, own)
+    near = look_at_held_out(training, known, everyone, points, pairs, held_out_rows, known_rows)
     opinions = [term for look in looks for term in look.terms]
     evidence = Evidence.learn(
-        opinions, held_out.codes, near.at(np.arange(n)), held_out.score_weights, held_out.number
+        opinions, held_out.codes, near.at(np.arange(n)), held_out.score_weights, held_out.n_groups
     )
-    objects = measure.keep(take(objects, own), candidates.indices, training.data.survey().n_objects)
+    objects = measure.keep(
+        take(objects, known_rows), known.indices, training.data.survey().n_objects
+    )
     terms = evidence.terms(near, training.n_classes)
     look = TakenLook(
         SECOND_LOOK,
         {},
         [term[:n] for term in terms],
         [term[n:] for term in terms],
-        float(candidates.n_candidates),
+        float(known.n_candidates),
     )
-    return look, Nearest(near, sizes, SecondLook(candidates, evidence, None, objects))
+    return look, Nearest(near, sizes, SecondLook(known, evidence, None, objects))
 
 
 def choose_known_objects(
@@ -169,27 +171,26 @@ def preferred(codes: Codes, right: NDArray[np.bool_], n: int) -> Indices:
 
 def look_at_held_out(
     training: TrainingSet,
-    candidates: KnownObjects,
+    known: KnownObjects,
     held_out: HeldOut,
     points: Points,
     pairs: Pairs,
-    rows: Indices,
-    own: Indices,
+    held_out_rows: Indices,
+    known_rows: Indices,
 ) -> Neighbours:
     """Return the nearest landmarks and candidates of held-out objects, by exact comparisons.
 
-    No object is a neighbour of its own group. Among the objects of `pairs`, `rows` (n,) are the
-    held-out ones and `own` (N_known,) the `candidates`; the features of the held-out ones have
-    these `points` (n, r).
+    No object is a neighbour of its own group. `held_out_rows` (n,) and `known_rows` (N_known,) are
+    their places among the objects of `pairs`; `points` (n, r) are the features of held-out ones.
     """
-    without = training.groups[held_out.indices], training.groups[candidates.indices]
-    nearest, _ = candidates.candidates(held_out.values, points, without)
+    without = training.groups[held_out.indices], training.groups[known.indices]
+    nearest, _ = known.candidates(held_out.values, points, without)
     found = np.empty(nearest.shape)
     if nearest.size:
-        found = compare_each(pairs, rows, own[nearest])
+        found = compare_each(pairs, held_out_rows, known_rows[nearest])
     apart = apart_from(held_out.values, pairs.kind, held_out.own)
     codes = training.landmarks.codes
-    return candidates.neighbours(apart, codes, squared(found, pairs.kind), nearest)
+    return known.neighbours(apart, codes, squared(found, pairs.kind), nearest)
 
 
 def compared_with_random(model: Model, run: Comparisons) -> Model:

@@ -79,7 +79,7 @@ def to_tree(estimator: Any) -> dict[str, Any]:
 
 def _params(estimator: Any) -> dict[str, Any]:
     """Return the parameters as plain values."""
-    from ..landmarks import Rule
+    from ..landmarks import Rule  # only estimators need it, and with it scikit-learn
 
     params = {
         name: value
@@ -99,15 +99,31 @@ def _params(estimator: Any) -> dict[str, Any]:
         params["landmarks"] = np.asarray(params["landmarks"])
     if params.get("priors") is not None and not isinstance(params["priors"], str | dict):
         params["priors"] = np.asarray(params["priors"], dtype=float)
-    for name, value in params.items():
-        if isinstance(value, Measure):
-            params[name] = encode(value)
-        elif callable(value):
-            function = getattr(value, "__qualname__", None) or type(value).__qualname__
-            params[name] = {"function": function}
-        elif isinstance(value, dict) and "rule" not in value:
-            params[name] = {"mapping": [list(item) for item in value.items()]}
-    return params
+    return {name: _plain(value) for name, value in params.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter in its plain form."""
+    if isinstance(value, Measure):
+        return encode(value)
+    if callable(value):
+        return {"function": getattr(value, "__qualname__", None) or type(value).__qualname__}
+    if isinstance(value, dict) and "rule" not in value:
+        return {"mapping": [list(item) for item in value.items()]}
+    return value
+
+
+def _from_plain(value: Any) -> Any:
+    """Return a parameter from its plain form."""
+    if not isinstance(value, dict):
+        return value
+    if "rule" in value:
+        return known_rules()[value["rule"]](**value["params"])
+    if "mapping" in value:
+        return dict(value["mapping"])
+    if "measure" in value and "params" in value:
+        return get_measure(value["measure"], value["params"])
+    return value
 
 
 def _decided(estimator: Any) -> dict[str, Any]:
@@ -204,7 +220,7 @@ def _read(path: str | os.PathLike[str], measure: Any, max_size: int | None) -> d
                 f"not part of krein: pass it with {own_measure()}"
             )
         params["measure"] = measure
-        own = get_measure(measure, _parameter(params.get("measure_params")))
+        own = get_measure(measure, _from_plain(params.get("measure_params")))
         fitted["model_"]["fields"]["measure"] = own
     elif measure is not None:
         raise ValueError(f"{path} contains its measure; omit {parameter('measure')}")
@@ -244,7 +260,7 @@ def _estimator(tree: dict[str, Any]) -> Any:
     for name in tree["params"]:
         if name not in known:
             raise ValueError(f"a model file does not set {name[:60]!r}")
-    estimator = cls(**{name: _parameter(value) for name, value in tree["params"].items()})
+    estimator = cls(**{name: _from_plain(value) for name, value in tree["params"].items()})
     get_measure(estimator.measure, estimator.measure_params)
     for name in _ALSO_OF_THE_MODEL & set(tree["params"]):
         decode(tree["params"][name], hints_of(Model)[name], name, Context())
@@ -253,16 +269,3 @@ def _estimator(tree: dict[str, Any]) -> Any:
         setattr(estimator, name, value)
     estimator.model_.check()
     return estimator
-
-
-def _parameter(value: Any) -> Any:
-    """Return a parameter from its plain form."""
-    if not isinstance(value, dict):
-        return value
-    if "rule" in value:
-        return known_rules()[value["rule"]](**value["params"])
-    if "mapping" in value:
-        return dict(value["mapping"])
-    if "measure" in value and "params" in value:
-        return get_measure(value["measure"], value["params"])
-    return value

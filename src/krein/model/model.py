@@ -103,7 +103,7 @@ class Model:
 
     def predict(self, X: Any, run: Comparisons | None = None) -> Any:
         """Return the most probable class of each object."""
-        return self._map(X, partial(_labels, self), (), self.classes.dtype, run)
+        return self._map(X, self._labels, (), self.classes.dtype, run)
 
     def predict_proba(self, X: Any, run: Comparisons | None = None) -> Any:
         """Return the probability (n, C) of each class."""
@@ -119,12 +119,12 @@ class Model:
         These are the scores of the only head, or pooled log-probabilities.
         """
         C = len(self.classes)
-        return self._map(X, partial(_decisions, self), () if C == 2 else (C,), run=run)
+        return self._map(X, self._decisions, () if C == 2 else (C,), run=run)
 
     def rank_labels(self, X: Any, run: Comparisons | None = None) -> Any:
         """Return all labels for each object (n, C), most probable first."""
         shape = (len(self.classes),)
-        return self._map(X, partial(_ranked, self), shape, self.classes.dtype, run)
+        return self._map(X, self._ranked, shape, self.classes.dtype, run)
 
     def novelty(self, X: Any, run: Comparisons | None = None) -> Any:
         """Return the novelty p-value of each object: small if it resembles none of the classes."""
@@ -231,7 +231,7 @@ class Model:
             fields += [("rank_nodes", np.intp, (R, 2)), ("rank_probabilities", np.float64, (R, 2))]
             fields += [("rank_unknown", np.float64, (R,)), ("rank_novelty", np.float64, (R,))]
         dtype = np.dtype(fields)
-        assess = partial(self._assess, dtype, coverage, evidence)
+        assess = partial(self._assess, dtype, coverage, evidence, ranks)
         needed = not ranks or evidence is not None or not reference.trusts_early_answers
         return self._map(X, assess, (), dtype, run, compare_all=compare_all or needed)
 
@@ -259,29 +259,28 @@ class Model:
         looks = Looks(self, part, landmarks, known, counter)
         if compare_all and len(rows):
             looks.compare_all()
-        log_proba, depth = self.cascade.run(len(rows), C, looks.terms)
-        near, compared = looks.near, looks.compared | (depth == len(self.look_names) - 1)
-        if near is None and looks.taken_near is not None:
-            near = looks.taken_near.spread(np.flatnonzero(compared), len(rows))
+        log_proba, depth = self.cascade.run(len(rows), C, looks.take)
+        near, compared = looks.near_of_all, looks.all_compared | (depth == len(self.look_names) - 1)
+        if near is None and looks.near is not None:
+            near = looks.near.spread(np.flatnonzero(compared), len(rows))
+        values, candidates = looks.values, looks.candidates
         if len(rows) < n:
             near = None if near is None else near.spread(rows, n)
-            log_proba = _spread(log_proba, rows, np.full((n, C), -np.log(C)))
-            depth = _spread(depth, rows, np.full(n, -1))
-            compared = _spread(compared, rows, np.zeros(n, dtype=bool))
-            looks.values = _spread(looks.values, rows, np.tile(self.baseline, (n, 1)))
-            empty = np.zeros((n, looks.candidates.shape[1]), dtype=np.intp)
-            looks.candidates = _spread(looks.candidates, rows, empty)
+            log_proba = _spread(log_proba, rows, n, -np.log(C))
+            depth, compared = _spread(depth, rows, n, -1), _spread(compared, rows, n, False)
+            values = _spread(values, rows, n, self.baseline)
+            candidates = _spread(candidates, rows, n, 0)
         return Answer(
-            chunk.objects,
-            looks.values,
-            self.cascade.bounded(log_proba),
-            log_proba,
-            depth,
-            near,
-            looks.candidates,
-            foreign,
-            compared,
-            () if self.ranks is None else looks.seen(rows, depth),
+            objects=chunk.objects,
+            values=values,
+            log_proba=self.cascade.bounded(log_proba),
+            unbounded=log_proba,
+            depth=depth,
+            near=near,
+            candidates=candidates,
+            foreign=foreign,
+            compared=compared,
+            seen=() if self.ranks is None else looks.seen(rows, depth),
         )
 
     @property
@@ -312,8 +311,12 @@ class Model:
 
     def value_terms(self, values: Array) -> list[Array]:
         """Return the terms (n, C) of objects with these values to the landmarks."""
-        heads = [head for head in self.heads if not isinstance(head, LookZero)]
-        return [head.to_log_proba(head.scores(values)) for head in heads]
+        return [head.to_log_proba(head.scores(values)) for head in self.value_heads]
+
+    @property
+    def value_heads(self) -> tuple[LinearHead | QuadraticHead, ...]:
+        """The heads that look at the values to the landmarks."""
+        return tuple(head for head in self.heads if not isinstance(head, LookZero))
 
     @property
     def look_zero(self) -> FeatureHead | NeighbourHead | None:
@@ -411,6 +414,19 @@ class Model:
             return None
         return log_sizes(self.measure, answer.objects)
 
+    def _labels(self, answer: Answer) -> NDArray[Any]:
+        return self.classes[np.argmax(_probabilities(answer), axis=1)]
+
+    def _ranked(self, answer: Answer) -> NDArray[Any]:
+        return self.classes[np.argsort(-_probabilities(answer), axis=1, kind="stable")]
+
+    def _decisions(self, answer: Answer) -> Array:
+        scores = answer.log_proba
+        if len(self.heads) == 1 and self.second_look is None:
+            scores = self.heads[0].scores(answer.values)
+            scores[answer.foreign] = 0.0
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
     def _novelty(self, answer: Answer) -> Array:
         return self._novelty_parts(answer)[0]
 
@@ -422,8 +438,8 @@ class Model:
         )
         p, far, unfit = found
         p[~answer.compared], far[~answer.compared] = unfit[~answer.compared], 1.0
-        for p in found:
-            p[answer.foreign] = 0.0
+        for each in found:
+            each[answer.foreign] = 0.0
         return found
 
     def _by_chance(self, answer: Answer) -> Array:
@@ -455,7 +471,12 @@ class Model:
         return found
 
     def _assess(
-        self, dtype: np.dtype[Any], coverage: float | None, evidence: int | None, answer: Answer
+        self,
+        dtype: np.dtype[Any],
+        coverage: float | None,
+        evidence: int | None,
+        ranks: bool,
+        answer: Answer,
     ) -> NDArray[Any]:
         P = np.exp(answer.log_proba)
         found = np.empty(len(P), dtype=dtype)
@@ -473,10 +494,10 @@ class Model:
             found["set"] = self._sets(coverage, True, answer)
         if evidence is not None:
             found["why"] = self._explain(evidence, answer)
-        if "rank_nodes" in (dtype.names or ()):
-            ranks = self.rank_answers(answer)
-            found["rank_nodes"], found["rank_probabilities"] = ranks.nodes, ranks.probabilities
-            found["rank_unknown"], found["rank_novelty"] = ranks.unknown, ranks.novelty
+        if ranks:
+            path = self.rank_answers(answer)
+            found["rank_nodes"], found["rank_probabilities"] = path.nodes, path.probabilities
+            found["rank_unknown"], found["rank_novelty"] = path.unknown, path.novelty
         return found
 
     def rank_answers(self, answer: Answer) -> RankAnswers:
@@ -515,8 +536,15 @@ class Model:
         contents = self.measure.contents(answer.objects)
         for i, (c, r) in enumerate(order[:, :2].tolist()):
             if i in foreign:
-                label, other, zeros = self.classes[c], self.classes[r], np.zeros(len(self.baseline))
-                found[i] = Explanation(label, other, 0.0, 0.0, zeros, 0.0, ())
+                found[i] = Explanation(
+                    label=self.classes[c],
+                    runner_up=self.classes[r],
+                    score=0.0,
+                    baseline=0.0,
+                    contributions=np.zeros(len(self.baseline)),
+                    evidence=0.0,
+                    nearest=(),
+                )
                 continue
             weights, last = self.cascade.looks[answer.depth[i]].weights, len(self.heads)
             votes = zip(weights[last:], evidence, strict=False)
@@ -526,17 +554,17 @@ class Model:
             if self.look_zero is not None and contents is not None and weights[0]:
                 own = self.look_zero.explain(contents[i], c, r, float(weights[0]))
             found[i] = Explanation(
-                self.classes[c],
-                self.classes[r],
-                float(answer.unbounded[i, c] - answer.unbounded[i, r]),
-                start + own.bias,
-                parts,
-                vote,
-                self._nearest(near, answer.candidates, i, n),
-                own.total,
-                own.listed,
-                own.along,
-                self.look_zero is not None and answer.depth[i] == 0,
+                label=self.classes[c],
+                runner_up=self.classes[r],
+                score=float(answer.unbounded[i, c] - answer.unbounded[i, r]),
+                baseline=start + own.bias,
+                contributions=parts,
+                evidence=vote,
+                nearest=self._nearest(near, answer.candidates, i, n),
+                from_features=own.total,
+                features=own.listed,
+                along=own.along,
+                sure=self.look_zero is not None and answer.depth[i] == 0,
             )
         return found
 
@@ -548,9 +576,10 @@ class Model:
         `values` (m,) are those of one object. The heads are pooled with these weights. O(m²).
         """
         start, parts = 0.0, np.zeros(len(values))
+        first = len(self.heads) - len(self.value_heads)
         # the last weights may belong to the evidence
-        for head, a in zip(self.heads, weights, strict=False):
-            if a and not isinstance(head, LookZero):
+        for head, a in zip(self.value_heads, weights[first:], strict=False):
+            if a:
                 at_baseline = head.to_log_proba(head.scores(self.baseline[None]))[0]
                 start += float(a * (at_baseline[label] - at_baseline[other]))
                 parts += a * head.contributions(values, self.baseline, label, other)
@@ -655,13 +684,13 @@ class Looks:
         self.values = np.tile(model.baseline, (n, 1))
         n_found = 0 if second is None else second.known.n_found
         self.candidates = np.zeros((n, n_found), dtype=np.intp)
-        self.near: Neighbours | None = None  # of all objects, if all are compared
-        self.compared = False
+        self.all_compared = False
+        self.near_of_all: Neighbours | None = None  # if all are compared
+        self.near: Neighbours | None = None  # of the objects that got the second look
         self.taken: list[tuple[Indices, list[Array]]] = []
-        self.taken_near: Neighbours | None = None  # of the objects that got the second look
 
-    def terms(self, k: int, rows: Indices) -> list[Array]:
-        """Take look k at some objects."""
+    def take(self, k: int, rows: Indices) -> list[Array]:
+        """Take look k at some objects, and return its terms."""
         found = self.steps[k](rows)
         if self.model.ranks is not None:
             self.taken.append((rows, found))
@@ -680,8 +709,8 @@ class Looks:
                 at = np.searchsorted(own, rows)
                 if self.model.look_names[taken] != SECOND_LOOK:
                     terms += [term[at] for term in added]
-                elif self.taken_near is not None:
-                    near = self.taken_near.at(at)
+                elif self.near is not None:
+                    near = self.near.at(at)
             if len(rows):
                 found.append(Seen(places[rows], terms, near))
             else:
@@ -695,8 +724,8 @@ class Looks:
             self._features(everyone)
         self._compare_with_landmarks(everyone)
         if self.model.second_look is not None:
-            self.near = self._compare_with_candidates(everyone)
-        self.compared = True
+            self.near_of_all = self._compare_with_candidates(everyone)
+        self.all_compared = True
 
     def _features(self, rows: Indices) -> list[Array]:
         """Return the term of look zero; also find out where similar objects can be searched."""
@@ -708,8 +737,8 @@ class Looks:
         return [self.opinion[rows]]
 
     def _landmarks(self, rows: Indices) -> list[Array]:
-        """Return the terms of the values to the landmarks."""
-        if not self.compared:
+        """Return the terms of the values to the landmarks; with hits, there are none."""
+        if not self.all_compared:
             self._compare_with_landmarks(rows)
         return self.model.value_terms(self.values[rows])
 
@@ -722,9 +751,11 @@ class Looks:
         """Return the terms of the nearest known objects."""
         second = self.model.second_look
         assert second is not None
-        near = self._compare_with_candidates(rows) if self.near is None else self.near.at(rows)
-        self.taken_near = near
-        return second.evidence.terms(near, len(self.model.classes))
+        if self.near_of_all is None:
+            self.near = self._compare_with_candidates(rows)
+        else:
+            self.near = self.near_of_all.at(rows)
+        return second.evidence.terms(self.near, len(self.model.classes))
 
     def _compare_with_candidates(self, rows: Indices) -> Neighbours:
         second = self.model.second_look
@@ -748,8 +779,10 @@ class Looks:
         return near
 
 
-def _spread(some: NDArray[Any], rows: Indices, everyone: NDArray[Any]) -> NDArray[Any]:
-    """Return an array of all objects, of which these rows are given."""
+def _spread(some: NDArray[Any], rows: Indices, n: int, fill: Any) -> NDArray[Any]:
+    """Return an array of n objects, of which `some` are these rows; the others are `fill`."""
+    everyone = np.empty((n, *some.shape[1:]), dtype=some.dtype)
+    everyone[:] = fill
     everyone[rows] = some
     return everyone
 
@@ -780,22 +813,6 @@ def _log_probabilities(answer: Answer) -> Array:
 
 def _probabilities(answer: Answer) -> Array:
     return np.exp(answer.log_proba)
-
-
-def _labels(model: Model, answer: Answer) -> NDArray[Any]:
-    return model.classes[np.argmax(_probabilities(answer), axis=1)]
-
-
-def _ranked(model: Model, answer: Answer) -> NDArray[Any]:
-    return model.classes[np.argsort(-_probabilities(answer), axis=1, kind="stable")]
-
-
-def _decisions(model: Model, answer: Answer) -> Array:
-    scores = answer.log_proba
-    if len(model.heads) == 1 and model.second_look is None:
-        scores = model.heads[0].scores(answer.values)
-        scores[answer.foreign] = 0.0
-    return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 
 def _checked_coverage(coverage: float) -> float:

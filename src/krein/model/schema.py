@@ -161,7 +161,7 @@ def fields_of(cls: type) -> Iterator[tuple[type, str]]:
 
 
 def _parts_in(hint: Any) -> Iterator[type]:
-    hint, *_ = _parts(hint)
+    hint, *_ = _unwrapped(hint)
     if _is_part(hint):
         yield hint
     elif get_origin(hint) in (Union, types.UnionType, tuple, list):
@@ -176,7 +176,7 @@ def check_schema(cls: type) -> None:
     So does a whole number without a limit, because work or memory may depend on it.
     """
     sets, needs = _sizes_of_parts(cls)
-    for symbol, where in _without(needs, sets).items():
+    for symbol, where in _unmet(needs, sets).items():
         raise TypeError(f"{where} depends on {symbol!r}, a size that nothing sets")
 
 
@@ -185,18 +185,20 @@ def _sizes_of(hint: Any, where: str) -> tuple[set[str], dict[str, str]]:
 
     The latter come with the name of the field.
     """
-    hint, metadata, shape, limits = _parts(hint)
+    hint, metadata, shape, limits = _unwrapped(hint)
     origin, args = get_origin(hint), get_args(hint)
     sets = {BYTES, *(Symbol.of(text).name for text in shape if not text.isdigit())}
     needs = {Symbol.of(text).name: where for text in (limits.below, limits.spans) if text}
     if origin in (Union, types.UnionType):
-        each = [_sizes_of(_with(one, metadata), where) for one in args if one is not type(None)]
+        each = [
+            _sizes_of(_annotated(one, metadata), where) for one in args if one is not type(None)
+        ]
         sets = set.intersection(*(one for one, _ in each)) if type(None) not in args else set()
         for own, missing in each:
-            needs |= _without(missing, own)
+            needs |= _unmet(missing, own)
     elif origin in (tuple, list):
         own, missing = _sizes_of(args[0], f"an item of {where}")
-        needs |= _without(missing, own)
+        needs |= _unmet(missing, own)
     elif _is_part(hint):
         sets, needs = _sizes_of_parts(hint)
     elif _is_whole(hint) and not needs and limits.high == np.inf:
@@ -205,7 +207,7 @@ def _sizes_of(hint: Any, where: str) -> tuple[set[str], dict[str, str]]:
         elif not {OBJECTS, LABELS} & set(metadata):
             raise TypeError(f"{where} needs a limit, because work or memory may depend on it")
     if LOCAL in metadata:
-        sets, needs = sets & {*_EVERYWHERE}, _without(needs, sets)
+        sets, needs = sets & {*_EVERYWHERE}, _unmet(needs, sets)
     return sets if OPTIONAL not in metadata else set(), needs
 
 
@@ -217,7 +219,8 @@ def _sizes_of_parts(cls: type) -> tuple[set[str], dict[str, str]]:
     return sets, needs
 
 
-def _without(needs: dict[str, str], sets: set[str]) -> dict[str, str]:
+def _unmet(needs: dict[str, str], sets: set[str]) -> dict[str, str]:
+    """Return the sizes that are needed, and not set."""
     return {symbol: where for symbol, where in needs.items() if symbol not in sets}
 
 
@@ -273,7 +276,7 @@ def _is_registered(measure: Measure) -> bool:
 
 def decode(tree: Any, hint: Any, name: str, context: Context) -> Any:
     """Return the value that `hint` describes, or raise an error that names the wrong part."""
-    hint, metadata, shape, limits = _parts(hint)
+    hint, metadata, shape, limits = _unwrapped(hint)
     if LOCAL in metadata:
         context = context.within(f"{name} ")
     if OBJECTS in metadata:
@@ -315,7 +318,7 @@ def _is_annotated(hint: Any) -> bool:
     return get_origin(hint) is Annotated
 
 
-def _parts(hint: Any) -> tuple[Any, tuple[Any, ...], list[str], Within]:
+def _unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...], list[str], Within]:
     """Return the type of an annotation, its metadata, and among these the shape and the limits."""
     hint, metadata = (hint.__origin__, hint.__metadata__) if _is_annotated(hint) else (hint, ())
     texts = [one for one in metadata if isinstance(one, str) and one not in _MARKS]
@@ -363,15 +366,16 @@ def _either(tree: Any, hints: Any, name: str, context: Context, metadata: tuple[
     for hint in hints[:-1]:
         sizes, pending = dict(context.sizes), len(context.pending)
         try:
-            return decode(tree, _with(hint, metadata), name, context)
+            return decode(tree, _annotated(hint, metadata), name, context)
         except (ValueError, TypeError, KeyError):
             context.sizes.clear()
             context.sizes.update(sizes)
             del context.pending[pending:]
-    return decode(tree, _with(hints[-1], metadata), name, context)
+    return decode(tree, _annotated(hints[-1], metadata), name, context)
 
 
-def _with(hint: Any, metadata: tuple[Any, ...]) -> Any:
+def _annotated(hint: Any, metadata: tuple[Any, ...]) -> Any:
+    """Return a type with this metadata, as before `_unwrapped`."""
     return Annotated[hint, *metadata] if metadata else hint
 
 
@@ -442,7 +446,7 @@ def _check_range(array: NDArray[Any], name: str, context: Context, limits: Withi
 
 
 def _is_list(hint: Any) -> bool:
-    return get_origin(_parts(hint)[0]) in (list, tuple)
+    return get_origin(_unwrapped(hint)[0]) in (list, tuple)
 
 
 def _items_of(tree: Any, name: str) -> list[Any]:
