@@ -4,12 +4,13 @@ import re
 import runpy
 import shutil
 import sys
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from paper import tried
+from paper import folds, tried
 from paper.__main__ import TABLES, chosen, main, names
 from paper.published import LARGE, SMALL
 
@@ -59,6 +60,7 @@ def tables(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("KREIN_DATA", raising=False)
         patch.setattr(tried, "trials", first_and_last)
+        patch.setattr(folds, "code_digest", cache(folds.code_digest))
         for name in TABLES:
             import_module(f"paper.{name}").main(["--output", str(output), *TINY])
     main(["results", "--output", str(output)])

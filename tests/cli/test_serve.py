@@ -507,7 +507,7 @@ def test_numbers_that_are_too_large_are_the_clients_errors(tmp_path, number):
 
 
 def test_half_sent_headers_do_not_keep_a_connection(files, model, environment):
-    command = [sys.executable, "-m", "krein", "serve", model, "--port", "0", "--max-seconds", "5"]
+    command = [sys.executable, "-m", "krein", "serve", model, "--port", "0", "--max-seconds", "2"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
         cwd=files,

@@ -56,11 +56,12 @@ def test_a_local_cluster_gives_the_same_model_as_this_process(words, tmp_path):
     equal_models(here, there, WORDS)
 
 
-def test_a_cluster_that_does_not_answer_is_reported(words, tmp_path):
-    pytest.importorskip("distributed")
+def test_a_cluster_that_does_not_answer_is_reported(words, tmp_path, monkeypatch):
+    dask = pytest.importorskip("krein.data.dask")
+    monkeypatch.setitem(dask.connect.__kwdefaults__, "timeout", 0.5)
     code, out = run("fit", words, "--cluster", "tcp://127.0.0.1:1", "-o", tmp_path / "m.krein")
     assert code != 0
-    assert "no Dask scheduler answers at tcp://127.0.0.1:1 within 5 s" in out
+    assert "no Dask scheduler answers at tcp://127.0.0.1:1 within 0.5 s" in out
     np.save(tmp_path / "d.npy", np.zeros((4, 4)))
     (tmp_path / "labels.csv").write_text("a\na\nb\nb\n")
     code, out = run(

@@ -74,7 +74,9 @@ def convolved(one, d, pair_starts, channel_of, kernel_of):  # type: ignore[no-un
     """
     channels, T = one.shape
     P, total = np.zeros((channels, T + 8 * d), np.int32), np.empty((channels, T), np.int32)
-    P[:, 4 * d : 4 * d + T] = one
+    for c in range(channels):
+        for t in range(T):
+            P[c, 4 * d + t] = one[c, t]
     _sums(P, T, d, total)
     found = np.empty((len(PLACES), T), np.int32)
     for p in range(len(PLACES)):
@@ -112,7 +114,9 @@ def pooled_convolutions(  # type: ignore[no-untyped-def]
     total, v = np.empty((channels, T), np.int32), np.empty(T, np.int32)
     found = np.empty((n, 2 * len(biases)), np.float64)
     for s in range(n):
-        P[:, margin : margin + T] = stack[s]
+        for c in range(channels):
+            for t in range(T):
+                P[c, margin + t] = stack[s, c, t]
         for k in range(len(dilations)):
             d = dilations[k]
             _sums(P, T, d, total)

@@ -182,7 +182,9 @@ def dtw_lanes(flat, starts, batch, ends, samples, share):  # type: ignore[no-unt
         walls = narrowest < band
         below, above = -bands - 1, bands + 1
         if channels == 1:
-            W[:width, 0] = batch[:, 0]
+            for j in range(width):
+                for lane in range(LANES):
+                    W[j, 0, lane] = batch[j, 0, lane]
         W[:, 1:] = _LARGE
         W[0, 1] = 0.0
         for i in range(n):
@@ -238,7 +240,9 @@ def erp_lanes(flat, starts, batch, ends, gap):  # type: ignore[no-untyped-def]
     w = W.reshape(-1)
     out = np.empty((count, LANES))
     _costs(w, _ERP, np.full(channels, gap), batch, True)
-    W[:width, 1] = W[:width, 0]
+    for j in range(width):
+        for lane in range(LANES):
+            W[j, 1, lane] = W[j, 0, lane]
     for s in range(count):
         W[0, 2] = 0.0
         for j in range(width):
@@ -321,13 +325,16 @@ def msm_lanes(flat, starts, batch, ends, cost):  # type: ignore[no-untyped-def]
             if n == 0 or ends[lane] == 0:  # there is no first cell
                 out[s, lane] = 0.0 if n == ends[lane] else _LARGE
     for c in range(channels):
-        W[:, 0] = batch[:, c]
+        for j in range(width):
+            for lane in range(LANES):
+                W[j, 0, lane] = batch[j, c, lane]
         for s in range(count):
             first, n = starts[s], starts[s + 1] - starts[s]
             if n == 0 or width == 0:
                 continue
             value = flat[first, c]
-            W[0, 1] = np.abs(value - W[0, 0])
+            for lane in range(LANES):
+                W[0, 1, lane] = abs(value - W[0, 0, lane])
             for j in range(1, width):
                 for lane in range(LANES):
                     extra = _outside(W[j, 0, lane], W[j - 1, 0, lane], value)
