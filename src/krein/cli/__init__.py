@@ -1,8 +1,10 @@
-"""The command `krein`: files in, probabilities and a report out. One file per command.
+"""The command `krein`: files in, probabilities and a report out.
 
-What commands share: `options`, `output` and `group`; for labelled objects `reading`, `measure`
-and `hits`; for new objects `predictor`, `letters`, `status` and `columns`.
-`copies` and `counts` belong to `predict`, `service` and `web` to `serve`.
+`group` finds a command in `commands/`, one file each, and reports its errors. All commands use
+`options` and `output`. Those that learn from labelled objects use `reading` and `measure`, or
+`hittables` for tables of hits. For new objects, `predictor` reads and assesses them (`letters`),
+`status` decides and `columns` makes rows; `copies` and `counts` are what `predict` writes besides
+rows, `service` and `web` are for `serve`. `about` describes a model file.
 """
 
 import os

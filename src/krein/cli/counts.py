@@ -9,7 +9,8 @@ from typing import IO
 
 from ..core.ranks import PREFIX, rank_code, rank_path
 from ..io import DataError
-from .output import printable, say, warn
+from .options import printable
+from .output import say, warn
 from .status import (
     AMBIGUOUS,
     BY_CHANCE,

@@ -77,7 +77,7 @@ class Group(click.Group):
         """Import a command."""
         if cmd_name not in _COMMANDS:
             return None
-        module = import_module(f".{cmd_name}", __package__)
+        module = import_module(f".commands.{cmd_name}", __package__)
         found: click.Command = module.command
         return found
 

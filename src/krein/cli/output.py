@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import file_digest
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -209,6 +210,15 @@ def check_target(
         raise DataError(f"{path}: the folder {target.parent} cannot be written to")
     if not force and target.exists():
         raise DataError(f"{path}: already exists; --force replaces it")
+
+
+def check_report(path: str | None, *, reads: Sequence[str | None] = ()) -> None:
+    """Refuse a report that cannot be written, before the work starts."""
+    check_target(path, reads=reads)
+    if path is not None and find_spec("jinja2") is None:
+        raise ModuleNotFoundError(
+            'a report needs jinja2: pip install "krein[report]"', name="jinja2"
+        )
 
 
 def _is_same_file(path: str, other: str | None) -> bool:

@@ -110,7 +110,7 @@ class Predictor:
 
     def _open_hits(self, path: str, named: dict[str, Any]) -> Source:
         """Open a table of hits, scored by the column that the model learned from."""
-        from .hits import QuerySource
+        from .hittables import QuerySource
 
         hits, second = self.model.hits, self.model.second_look
         assert hits is not None

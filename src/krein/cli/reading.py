@@ -21,8 +21,8 @@ from ..io.streams import UnreadableObjectError, read_once
 from ..io.tables import Layout, LayoutSource
 from ..measures.objects import take
 from .measure import ChosenMeasure, check_name, choose_measure, combined_measure, warn_of_matrix
-from .options import DataOptions, message_of, shortened
-from .output import printable, say, warn
+from .options import DataOptions, message_of, printable, shortened
+from .output import say, warn
 
 
 def open_input(options: DataOptions, skip_unreadable: bool = False) -> Source:

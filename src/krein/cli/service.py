@@ -16,8 +16,8 @@ import numpy as np
 from ..compare.pairs import OutOfTime
 from ..io import DataError, NamedObjects
 from ..version import __version__
+from .about import describe_model
 from .columns import Details
-from .inspect import describe_model
 from .options import message_of
 from .predictor import Predictor
 from .status import Row

@@ -15,17 +15,17 @@ from typing import Any
 import click
 import numpy as np
 
-from ..core.conformal import benjamini_hochberg
-from ..core.ranks import find_separator
-from ..io import Source
-from ..io.modelfile import is_model
-from ..io.streams import is_stream
-from . import options
-from .columns import Details
-from .copies import completing, splitting
-from .counts import Counts
-from .group import krein_command
-from .output import (
+from ...core.conformal import benjamini_hochberg
+from ...core.ranks import find_separator
+from ...io import Source
+from ...io.modelfile import is_model
+from ...io.streams import is_stream
+from .. import options
+from ..columns import Details
+from ..copies import completing, splitting
+from ..counts import Counts
+from ..group import krein_command
+from ..output import (
     Resumable,
     RowWriter,
     check_target,
@@ -35,8 +35,8 @@ from .output import (
     warnings_as_lines,
     writing,
 )
-from .predictor import AT_A_TIME, Predictor
-from .status import Row, by_probability, decide_again
+from ..predictor import AT_A_TIME, Predictor
+from ..status import Row, by_probability, decide_again
 
 MOST_NEAREST = 1000
 """Maximum number of nearest objects that a row lists, in three columns each."""
@@ -360,7 +360,7 @@ def _covering(rows: Iterator[list[Row]], coverage: float) -> tuple[Iterator[list
     Novel objects, and those no nearer than random ones, are left as they are and do not count.
     The threshold depends on all objects; memory use is only 8 bytes per row.
     """
-    from ..reject import threshold_for_coverage
+    from ...reject import threshold_for_coverage
 
     confidence = array("d")
 

@@ -12,12 +12,12 @@ import warnings
 
 import click
 
-from ..data.dataset import ForeignObjectWarning
-from .columns import Details
-from .group import krein_command
-from .options import Share, ambiguous_below, novel_below, own_measure, unknown_letters
-from .output import say
-from .service import Limits, Service
+from ...data.dataset import ForeignObjectWarning
+from ..columns import Details
+from ..group import krein_command
+from ..options import Share, ambiguous_below, novel_below, own_measure, unknown_letters
+from ..output import say
+from ..service import Limits, Service
 
 
 @krein_command("serve")
@@ -98,7 +98,7 @@ def command(
       krein serve model.krein --port 8000
     """
     try:
-        from . import web
+        from .. import web
     except ModuleNotFoundError as missing:
         if missing.name not in ("uvicorn", "starlette", "prometheus_client"):
             raise

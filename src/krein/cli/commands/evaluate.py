@@ -6,22 +6,21 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
 import click
 
-from ..estimators import MODELS
-from ..io import DataError, NamedObjects
-from ..io.streams import shown
-from . import hits, options
-from .group import command_line, krein_command
-from .measure import check_rule
-from .options import shortened
-from .output import check_target, printable, say, say_worth, warnings_as_lines
-from .reading import (
+from ...estimators import MODELS
+from ...io import DataError, NamedObjects
+from ...io.streams import shown
+from .. import hittables, options
+from ..group import command_line, krein_command
+from ..measure import check_rule
+from ..options import printable, shortened
+from ..output import check_report, say, say_worth, warnings_as_lines
+from ..reading import (
     LabelledObjects,
     check_group_option,
     describe_classes,
@@ -128,9 +127,9 @@ def command(
                 "--test and --compare cannot be used with --hits: krein, the best hit and a vote "
                 "are compared on folds of the references"
             )
-        hits.refuse_others(*EVALUATION, "report", "as_json")
+        hittables.refuse_others(*EVALUATION, "report", "as_json")
         known = {name: settings[name] for name in EVALUATION}
-        found, seconds = hits.evaluate_table(
+        found, seconds = hittables.evaluate_table(
             data, groups, min_class_size, as_json, class_weight=class_weight, **known
         )
         show(found, report, as_json, os.path.basename(shown(data.data)), seconds)
@@ -153,7 +152,7 @@ def command(
         names, tested = new.names, (new.objects, new.labels)
         if not as_json:
             say("test", f"{len(new):,} objects in {len(set(new.labels)):,} classes")
-    from ..evaluation import evaluate
+    from ...evaluation import evaluate
 
     with warnings_as_lines(), locating(chunk):
         found = evaluate(
@@ -207,19 +206,10 @@ def test_objects(
     return chunk.keeping(keep)
 
 
-def check_report(path: str | None, *, reads: Sequence[str | None] = ()) -> None:
-    """Refuse a report that cannot be written, before the work starts."""
-    check_target(path, reads=reads)
-    if path is not None and find_spec("jinja2") is None:
-        raise ModuleNotFoundError(
-            'a report needs jinja2: pip install "krein[report]"', name="jinja2"
-        )
-
-
 def show(found: Any, report: str | None, as_json: bool, title: str | None, seconds: float) -> None:
     """Print the results of an evaluation, and write its report."""
     if report is not None:
-        from ..report import write_report
+        from ...report import write_report
 
         write_report(found, report, title=title, command=command_line())
     if as_json:

@@ -10,14 +10,15 @@ from typing import Any
 
 import click
 
-from ..estimators import MODELS
-from ..io import Source
-from . import hits, options
-from .group import krein_command
-from .measure import ChosenMeasure, check_rule
-from .output import check_target, printable, say, say_worth, warnings_as_lines
-from .predictor import too_few_for_novelty
-from .reading import (
+from ...estimators import MODELS
+from ...io import Source
+from .. import hittables, options
+from ..group import krein_command
+from ..measure import ChosenMeasure, check_rule
+from ..options import printable
+from ..output import check_target, say, say_worth, warnings_as_lines
+from ..predictor import too_few_for_novelty
+from ..reading import (
     LabelledObjects,
     check_group_option,
     column_names,
@@ -107,12 +108,12 @@ def command(
     if data.hits:
         if model != "krein" or cluster is not None:
             raise click.UsageError("--hits is for --model krein, in memory")
-        hits.refuse_others("model", "calibrate", "random_state", "n_jobs", "output", "force")
+        hittables.refuse_others("model", "calibrate", "random_state", "n_jobs", "output", "force")
         estimator = make_estimator(
             model, ChosenMeasure("precomputed", {}), **settings | {"cache": None}
         )
         with warnings_as_lines():
-            hits.fit(data, estimator, output, groups, min_class_size, class_weight)
+            hittables.fit(data, estimator, output, groups, min_class_size, class_weight)
         return
     if groups is not None and model != "krein" and not settings["calibrate"]:
         raise click.UsageError("--groups are held out together for calibration: add --calibrate")
@@ -223,8 +224,8 @@ def objects_groups(groups: str | list[str], read: LabelledObjects, estimator: An
     """Return the group of each object, found by the measure if need be; say how many there are."""
     import numpy as np
 
-    from ..compare import open_pairs
-    from ..evaluation.groups import find_groups
+    from ...compare import open_pairs
+    from ...evaluation.groups import find_groups
 
     pairs = open_pairs(
         estimator.measure,
@@ -259,7 +260,7 @@ def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) ->
     """Distribute the objects to the workers of a cluster, and fit there."""
     import dask
 
-    from ..data.dask import connect, lost, spread
+    from ...data.dask import connect, lost, spread
 
     if source.kind == "matrix":
         raise click.UsageError(
@@ -286,7 +287,7 @@ def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) ->
 
 def describe_cost(estimator: Any, n: int) -> str:
     """Return the number of comparisons, relative to all pairs, and the number per prediction."""
-    from ..measures import get_measure
+    from ...measures import get_measure
 
     pairs, per_prediction = estimator.comparisons_to_fit_, estimator.model_.comparisons
     measure = get_measure(estimator.measure, estimator.measure_params)

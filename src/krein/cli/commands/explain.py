@@ -7,13 +7,12 @@ from typing import Any
 
 import click
 
-from ..io import DataError
-from . import options
-from .columns import Details
-from .evaluate import check_report
-from .group import command_line, krein_command
-from .output import say, warnings_as_lines
-from .predictor import Predictor
+from ...io import DataError
+from .. import options
+from ..columns import Details
+from ..group import command_line, krein_command
+from ..output import check_report, say, warnings_as_lines
+from ..predictor import Predictor
 
 
 @krein_command("explain")
@@ -80,7 +79,7 @@ def command(
     start = time.perf_counter()
     source = predictor.open(new, **reading)
     with warnings_as_lines():
-        from ..report.explanations import ExplainedObjects, write_explained
+        from ...report.explanations import ExplainedObjects, write_explained
 
         chunks = source.chunks(most)
         chunk = next(chunks, None)
