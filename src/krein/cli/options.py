@@ -154,7 +154,10 @@ reading = together(
 
 @dataclass(frozen=True)
 class DataOptions:
-    """What the user says about DATA: how to read and label it, and how to compare its objects."""
+    """What the user says about DATA: how to read, label and compare its objects, and which to use.
+
+    Fields with a default are options that not every command has.
+    """
 
     data: str
     labels: str | None
@@ -169,6 +172,9 @@ class DataOptions:
     no_header: bool
     max_size: int | None
     skip_unlabelled: bool
+    skip_unreadable: bool = False
+    min_class_size: int | None = None
+    groups: str | None = None
     hits: bool = False
     columns: list[str] | None = None
     score: str | None = None
@@ -321,10 +327,28 @@ def _refuse_more(context: click.Context, parameter: click.Parameter, value: Any)
         )
 
 
+@dataclass(frozen=True)
+class NewObjects:
+    """What the user says about NEW: how to read it.
+
+    Fields with a default are options that not every command has.
+    """
+
+    new: str
+    objects: str | None
+    names: str | None
+    input_format: str | None
+    no_header: bool
+    max_size: int | None
+    queries: str | None = None
+    columns: list[str] | None = None
+
+
 new_objects = together(
     click.argument("model", type=click.Path()),
     click.argument("new", type=click.Path(allow_dash=True), default="-"),
     click.argument("more", nargs=-1, metavar="", expose_value=False, callback=_refuse_more),
+    gathered(NewObjects, "new"),
 )
 own_measure = click.option(
     "--measure",

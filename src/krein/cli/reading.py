@@ -25,7 +25,7 @@ from .options import DataOptions, message_of, printable, shortened
 from .output import say, warn
 
 
-def open_input(options: DataOptions, skip_unreadable: bool = False) -> Source:
+def open_input(options: DataOptions) -> Source:
     """Open the data; the options for the measure determine how a table of numbers is read."""
     columns = _check_reading(options)
     wanted = options.input_format
@@ -60,7 +60,7 @@ def open_input(options: DataOptions, skip_unreadable: bool = False) -> Source:
 
         # the commands say it in terms of their options; filters last until the command ends
         warnings.simplefilter("ignore", KindWarning)
-    return _skipping_unreadable(source) if skip_unreadable else source
+    return _skipping_unreadable(source) if options.skip_unreadable else source
 
 
 def _check_reading(options: DataOptions) -> list[str] | None:
@@ -99,19 +99,17 @@ class LabelledObjects:
     labels: list[str]
 
 
-def read_labelled(
-    data: DataOptions, skip_unreadable: bool, min_class_size: int | None, *, in_chunks: bool = False
-) -> LabelledObjects:
+def read_labelled(data: DataOptions, *, in_chunks: bool = False) -> LabelledObjects:
     """Read the objects of DATA, choose a measure for them, and say which are left out.
 
     `in_chunks`, only the first objects of a large file are read.
     """
-    source = open_input(data, skip_unreadable)
+    source = open_input(data)
     chunk, whole = _first_objects(source) if in_chunks else (source.read(), True)
     require_labels(chunk, source, whole=False)
     chosen = choose_measure(source.kind, chunk.objects, data)
     chunk, source = leave_out_unreadable(chunk, source, chosen, whole=whole)
-    chunk, source = leave_out_small_classes(chunk, source, min_class_size, whole=whole)
+    chunk, source = leave_out_small_classes(chunk, source, data.min_class_size, whole=whole)
     labels = require_labels(chunk, source, whole=whole)
     warn_of_matrix(chunk, data.distance)
     return LabelledObjects(chunk, whole, source, chosen, labels)
@@ -350,36 +348,35 @@ COMPUTED_GROUPS = ("identity:", "cdr3:")
 """Beginnings of groups that are computed, not read."""
 
 
-def check_group_option(groups: str | None, data: str) -> None:
+def check_group_option(data: DataOptions) -> None:
     """Refuse groups that cannot be read, before the work starts."""
-    if groups is None:
+    if data.groups is None:
         return
-    if groups.startswith(COMPUTED_GROUPS):
+    if data.groups.startswith(COMPUTED_GROUPS):
         from ..evaluation.groups import parse_identity
 
         try:
-            parse_identity(groups)
+            parse_identity(data.groups)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
-    elif read_once(data):
+    elif read_once(data.data):
         raise click.UsageError(
             "--groups needs to read the data twice, which standard input and pipes do not allow: "
             "save the data to a file"
         )
 
 
-def read_groups(
-    groups: str | None, data: DataOptions, found: LabelledObjects
-) -> str | list[str] | None:
+def read_groups(data: DataOptions, found: LabelledObjects) -> str | list[str] | None:
     """Return the groups of the objects that were not left out, by their lines or names.
 
     Groups that are computed stay as they were given.
     """
+    groups = data.groups
     if groups is None or groups.startswith(COMPUTED_GROUPS):
         return groups
     source, chunk = found.source, found.chunk
     how = replace(data, labels=groups, label_pattern=None, skip_unlabelled=False)
-    everything = open_input(how, source.leave_out is not None).read()
+    everything = open_input(how).read()
     source.refuse_changes()
     if everything.labels is None or len(everything) == len(chunk):
         return everything.labels

@@ -245,10 +245,7 @@ class Predictions:
                 f"the request would take about {cost:,.0f} s, and {limits.seconds:,.0f} s are "
                 f"allowed: send fewer or shorter objects",
             )
-        rows = {
-            i: service.predictor.maker.unreadable_row(parsed.names[i], reason)
-            for i, reason in parsed.reasons.items()
-        }
+        rows = service.unreadable_rows(parsed)
         self.backlog += cost
         try:
             for part in service.steps(costs) if objects else ():

@@ -95,10 +95,7 @@ def split_models(
 def command(
     data: options.DataOptions,
     compare: list[str] | None,
-    skip_unreadable: bool,
-    groups: str | None,
     test: str | None,
-    min_class_size: int | None,
     class_weight: str | None,
     calibrate: bool | None,
     report: str | None,
@@ -117,8 +114,8 @@ def command(
       krein evaluate families.fasta --test new.fasta --label-pattern 'family=(\\S+)'
       krein evaluate refs-vs-refs.tsv --hits --labels taxonomy.tsv --report report.html
     """
-    check_report(report, reads=(data.data, data.labels, groups, test))
-    if test is not None and groups is not None:
+    check_report(report, reads=(data.data, data.labels, data.groups, test))
+    if test is not None and data.groups is not None:
         raise click.UsageError("--groups is for folds, which --test replaces")
     check_rule(settings["landmarks"], settings["n_landmarks"])
     if data.hits:
@@ -129,16 +126,14 @@ def command(
             )
         hittables.refuse_others(*EVALUATION, "report", "as_json")
         known = {name: settings[name] for name in EVALUATION}
-        found, seconds = hittables.evaluate_table(
-            data, groups, min_class_size, as_json, class_weight=class_weight, **known
-        )
+        found, seconds = hittables.evaluate_table(data, as_json, class_weight=class_weight, **known)
         show(found, report, as_json, os.path.basename(shown(data.data)), seconds)
         return
-    check_group_option(groups, data.data)
+    check_group_option(data)
     start = time.perf_counter()
-    read = read_labelled(data, skip_unreadable, min_class_size)
+    read = read_labelled(data)
     chunk, chosen = read.chunk, read.measure
-    group_labels = read_groups(groups, data, read)
+    groups = read_groups(data, read)
     if not as_json:
         say("data", f"{len(chunk):,} objects: {printable(read.source.understood, 200)}")
         say("classes", describe_classes(read.labels))
@@ -147,7 +142,7 @@ def command(
     names, tested = chunk.names, None
     if test is not None:
         ranked = settings["label_ranks"] is not None
-        new = test_objects(test, data, read, skip_unreadable, ranked)
+        new = test_objects(test, data, read, ranked)
         assert new.labels is not None
         names, tested = new.names, (new.objects, new.labels)
         if not as_json:
@@ -162,7 +157,7 @@ def command(
             measure=chosen.given,
             measure_params=chosen.params or None,
             calibrate=calibrate is not False,
-            groups=group_labels,
+            groups=groups,
             test=tested,
             class_weight=class_weight,
             names=names,
@@ -174,18 +169,14 @@ def command(
 
 
 def test_objects(
-    path: str,
-    data: options.DataOptions,
-    fitted: LabelledObjects,
-    skip_unreadable: bool,
-    ranked: bool,
+    path: str, data: options.DataOptions, fitted: LabelledObjects, ranked: bool
 ) -> NamedObjects:
     """Return the objects of a test file with labels that are fitted; say how many are left out.
 
     Others are kept if labels are paths (`ranked`): they are scored at the ranks that are known.
     """
     known = set(fitted.labels)
-    source = open_input(replace(data, data=path), skip_unreadable)
+    source = open_input(replace(data, data=path))
     if source.kind == "matrix":
         raise click.UsageError("--test is for objects; a matrix of values is divided into folds")
     chunk, source = leave_out_unreadable(source.read(), source, fitted.measure, like=fitted.chunk)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import click
 
@@ -44,7 +43,7 @@ from ..predictor import Predictor
 @options.jobs
 def command(
     model: str,
-    new: str,
+    new: options.NewObjects,
     output: str,
     nearest: int,
     most: int,
@@ -54,7 +53,6 @@ def command(
     unknown_letters: str | None,
     title: str | None,
     n_jobs: int | None,
-    **reading: Any,
 ) -> None:
     """Explain on one HTML page why the objects of NEW got their labels from a MODEL of krein fit.
 
@@ -67,17 +65,17 @@ def command(
       krein explain model.krein new.fasta -o why.html
       krein explain model.krein new.fasta --max 10 --nearest 5
     """
-    check_report(output, reads=(model, new))
+    check_report(output, reads=(model, new.new))
     predictor = Predictor(
         model,
         Details(ambiguous_below=ambiguous_below, novel_below=novel_below, evidence=nearest),
         n_jobs=n_jobs,
         unknown_letters=unknown_letters,
-        max_size=reading["max_size"],
+        max_size=new.max_size,
         measure=measure,
     )
     start = time.perf_counter()
-    source = predictor.open(new, **reading)
+    source = predictor.open(new)
     with warnings_as_lines():
         from ...report.explanations import ExplainedObjects, write_explained
 

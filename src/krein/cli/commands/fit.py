@@ -17,7 +17,6 @@ from ..group import krein_command
 from ..measure import ChosenMeasure, check_rule
 from ..options import printable
 from ..output import check_target, say, say_worth, warnings_as_lines
-from ..predictor import too_few_for_novelty
 from ..reading import (
     LabelledObjects,
     check_group_option,
@@ -32,6 +31,7 @@ from ..reading import (
     say_ranks,
     unreadable,
 )
+from ..status import too_few_for_novelty
 
 
 @krein_command("fit")
@@ -75,10 +75,7 @@ from ..reading import (
 def command(
     data: options.DataOptions,
     model: str,
-    skip_unreadable: bool,
-    min_class_size: int | None,
     class_weight: str | None,
-    groups: str | None,
     calibrate: bool | None,
     cluster: str | None,
     wait: float,
@@ -113,23 +110,23 @@ def command(
             model, ChosenMeasure("precomputed", {}), **settings | {"cache": None}
         )
         with warnings_as_lines():
-            hittables.fit(data, estimator, output, groups, min_class_size, class_weight)
+            hittables.fit(data, estimator, output)
         return
-    if groups is not None and model != "krein" and not settings["calibrate"]:
+    if data.groups is not None and model != "krein" and not settings["calibrate"]:
         raise click.UsageError("--groups are held out together for calibration: add --calibrate")
-    check_group_option(groups, data.data)
+    check_group_option(data)
     start = time.perf_counter()
-    read = read_labelled(data, skip_unreadable, min_class_size, in_chunks=True)
+    read = read_labelled(data, in_chunks=True)
     say_data(read, class_weight)
     estimator = make_estimator(
         model, read.measure, symmetrize=data.symmetrize, verbose=1, **settings
     )
-    if groups is not None and (cluster is not None or not read.whole):
+    if data.groups is not None and (cluster is not None or not read.whole):
         raise click.UsageError("--groups needs all objects in memory, and at most 20,000 of them")
     if cluster is not None:
         fit_on_cluster(estimator, read.source, cluster, wait)
     elif read.whole:
-        fit_in_memory(estimator, read, groups, data)
+        fit_in_memory(estimator, read, data)
     else:
         estimator.fit(read.source)
     keep_column_names(estimator, read.source)
@@ -173,12 +170,10 @@ def say_data(read: LabelledObjects, class_weight: str | None) -> None:
     say("measure", str(read.measure))
 
 
-def fit_in_memory(
-    estimator: Any, read: LabelledObjects, groups: str | None, data: options.DataOptions
-) -> None:
+def fit_in_memory(estimator: Any, read: LabelledObjects, data: options.DataOptions) -> None:
     """Fit to all objects, with their groups and names."""
     with locating(read.chunk):
-        held = read_groups(groups, data, read)
+        held = read_groups(data, read)
         if held is not None:
             held = objects_groups(held, read, estimator)
         estimator.fit(read.chunk.objects, read.labels, groups=held)

@@ -10,7 +10,6 @@ from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, astuple, dataclass
 from itertools import islice
-from typing import Any
 
 import click
 import numpy as np
@@ -21,7 +20,7 @@ from ...io import Source
 from ...io.modelfile import is_model
 from ...io.streams import is_stream
 from .. import options
-from ..columns import Details
+from ..columns import Details, labels_of
 from ..copies import completing, splitting
 from ..counts import Counts
 from ..group import krein_command
@@ -183,7 +182,7 @@ def split_rank_names(
 @options.gathered(Targets, "targets")
 def command(
     model: str,
-    new: str,
+    new: options.NewObjects,
     targets: Targets,
     details: Details,
     row_format: str | None,
@@ -194,7 +193,6 @@ def command(
     resume: bool,
     sizein: bool,
     n_jobs: int | None,
-    **reading: Any,
 ) -> None:
     """Label the objects of NEW with a MODEL from krein fit.
 
@@ -219,35 +217,35 @@ def command(
       krein predict model.krein queries-vs-refs.tsv --queries queries.fasta -o labels.csv
     """
     _check_coverage(coverage, details, targets)
-    _check_files(model, new, targets)
+    _check_files(model, new.new, targets)
     predictor = Predictor(
         model,
         details,
         n_jobs=n_jobs,
         unknown_letters=unknown_letters,
-        max_size=reading["max_size"],
+        max_size=new.max_size,
         measure=measure,
     )
-    maker = predictor.maker
-    if coverage is not None and maker.taxonomy:
+    ranks, columns = predictor.ranks, predictor.columns
+    if coverage is not None and ranks.taxonomy:
         raise click.UsageError(
             "--coverage is for plain labels: a path is answered at the deepest rank that is "
             "certain enough; use --ambiguous-below instead"
         )
-    source = predictor.open(new, **reading)
+    source = predictor.open(new)
     start = time.perf_counter()
     chosen = choose_row_format(targets.output, row_format, source)
     part = None
     # rows that are written after all have been read, and copies of objects, cannot be resumed
     if coverage is None and details.fdr is None and not targets.copies:
-        part = _part(model, targets.output, predictor, source, chosen, resume)
+        part = _part(predictor, source, targets.output, chosen, resume)
     if resume and part is None:
         raise click.UsageError(
             "--resume needs -o FILE, which is not compressed, and NEW on disk; it cannot be used "
             "with --coverage, --fdr, --table-out, --classified-out or --unclassified-out"
         )
-    columns, threshold = maker.names, predictor.model.ambiguous_below
-    counts = Counts(maker.separator or find_separator(maker.labels), sizein)
+    threshold = predictor.model.ambiguous_below
+    counts = Counts(ranks.separator or find_separator(labels_of(predictor.model)), sizein)
     with (
         warnings_as_lines(),
         splitting(source, targets.classified_out, targets.unclassified_out) as splitter,
@@ -282,7 +280,7 @@ def command(
     counts.warn_of_objects()
     if targets.output is not None:
         seconds = time.perf_counter() - start
-        counts.say_results(seconds, maker.ranks, threshold, details.fdr)
+        counts.say_results(seconds, ranks.names, threshold, details.fdr)
         say("written", targets.output, err=True)
 
 
@@ -311,25 +309,18 @@ def _check_files(model: str, new: str, targets: Targets) -> None:
 
 
 def _part(
-    model: str,
-    output: str | None,
-    predictor: Predictor,
-    source: Source,
-    row_format: str,
-    resume: bool,
+    predictor: Predictor, source: Source, output: str | None, row_format: str, resume: bool
 ) -> Resumable | None:
     """Return the file of rows that is kept if the command is stopped; None if it cannot be."""
     if output is None or is_stream(output) or output.endswith((".gz", ".xz")):
         return None
     if not source.rereadable:
         return None
-    details = {name: value for name, value in asdict(predictor.maker.details).items() if value}
+    details = {name: value for name, value in asdict(predictor.details).items() if value}
     asked = {
-        "model": file_hash(model),
+        "model": file_hash(predictor.path),
         "input": file_hash(source.path) if os.path.isfile(source.path) else source.path,
-        "options": json.dumps(
-            [predictor.maker.names, details, row_format, predictor.unknown_letters]
-        ),
+        "options": json.dumps([predictor.columns, details, row_format, predictor.unknown_letters]),
     }
     return Resumable(output, asked, resume)
 
