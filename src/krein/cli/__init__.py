@@ -1,10 +1,15 @@
 """The command `krein`: files in, probabilities and a report out.
 
-`group` finds a command in `commands/`, one file each, and reports its errors. All commands use
-`options` and `output`. Those that learn from labelled objects use `reading` and `measure`, or
-`hittables` for tables of hits. For new objects, `predictor` reads and assesses them (`letters`),
-`status` decides and `columns` makes rows; `copies` and `counts` are what `predict` writes besides
-rows, `service` and `web` are for `serve`. `about` describes a model file.
+`group` finds a command in `commands/`, one file each, and reports its errors. The other files are
+what commands share:
+
+- all of them: `options`, `terminal` (what a person reads) and `output` (what goes into files)
+- labelled objects: `reading`, `measure`, and `hittables` for tables of hits
+- new objects: `predictor` reads and assesses them (`letters`), `status` decides, `columns` makes
+  rows
+- only `predict`: `resuming`, `copies` and `counts`, for what it writes besides rows
+- only `serve`: `service` and `web`
+- model files: `about` describes them
 """
 
 import os

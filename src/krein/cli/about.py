@@ -17,8 +17,8 @@ from ..model.file import from_tree
 from ..model.schema import Context, decode
 from .measure import ChosenMeasure
 from .options import printable, shortened
-from .output import say
 from .reading import say_ranks
+from .terminal import say
 
 
 def describe_model(path: str, max_size: int | None = None) -> dict[str, Any]:

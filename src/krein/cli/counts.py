@@ -10,7 +10,6 @@ from typing import IO
 from ..core.ranks import PREFIX, rank_code, rank_path
 from ..io import DataError
 from .options import printable
-from .output import say, warn
 from .status import (
     AMBIGUOUS,
     BY_CHANCE,
@@ -21,6 +20,7 @@ from .status import (
     answer_of,
     is_classified,
 )
+from .terminal import say, warn
 
 MOST_NAMES = 1_000_000
 """Names are remembered up to this number, to find those that occur again."""

@@ -21,8 +21,8 @@ from ..io.labels import FORMS, Labels, OrderedLabels, find_labels
 from ..io.streams import bare_name, file_state, quoted, read_once
 from ..io.tables import read_rows
 from .options import DataOptions, NewObjects, printable
-from .output import say, warn, warnings_as_lines
 from .reading import describe_classes, describe_small, hint_at_balance, say_groups, small_classes
+from .terminal import say, warn, warnings_as_lines
 
 CLOSE, CLOSE_SHARE = 0.95, 0.2
 """Groups are recommended if this share of the objects has a hit with at least this identity."""

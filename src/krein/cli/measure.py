@@ -13,7 +13,7 @@ import click
 from ..io import NamedObjects
 from ..measures import Combined, Measure
 from .options import DataOptions, message_of
-from .output import warn
+from .terminal import warn
 
 _NUCLEOTIDES = frozenset("ACGTUN")
 _PROTEIN_ALPHABET = frozenset("ACDEFGHIKLMNPQRSTVWYBZXUOJ*")

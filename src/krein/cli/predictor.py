@@ -26,9 +26,9 @@ from .columns import EVIDENCE_OBJECTS, Details, RowMaker, no_predictions, ranks_
 from .letters import letter_reader, strand_detector, turn
 from .measure import own_measure_of
 from .options import NewObjects, message_of, printable
-from .output import reading_progress, warn
 from .reading import match_columns
 from .status import Assessed, Row, too_few_for_novelty
+from .terminal import reading_progress, warn
 
 AT_A_TIME = 2048
 """Number of objects in memory at a time."""

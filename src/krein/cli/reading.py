@@ -22,7 +22,7 @@ from ..io.tables import Layout, LayoutSource
 from ..measures.objects import take
 from .measure import ChosenMeasure, check_name, choose_measure, combined_measure, warn_of_matrix
 from .options import DataOptions, message_of, printable, shortened
-from .output import say, warn
+from .terminal import say, warn
 
 
 def open_input(options: DataOptions) -> Source:

@@ -9,7 +9,8 @@ import click
 
 from ..group import krein_command
 from ..options import as_json, seed
-from ..output import check_report, say
+from ..output import check_report
+from ..terminal import say
 from .evaluate import show, split_models
 
 

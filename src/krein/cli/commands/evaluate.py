@@ -19,7 +19,7 @@ from .. import hittables, options
 from ..group import command_line, krein_command
 from ..measure import check_rule
 from ..options import printable, shortened
-from ..output import check_report, say, say_worth, warnings_as_lines
+from ..output import check_report
 from ..reading import (
     LabelledObjects,
     check_group_option,
@@ -33,6 +33,7 @@ from ..reading import (
     read_labelled,
     require_labels,
 )
+from ..terminal import say, say_worth, warnings_as_lines
 
 EVALUATION = ("folds", "label_ranks", "rank_above", "random_state")
 """Options that also apply to a table of hits."""

@@ -10,8 +10,9 @@ from ...io import DataError
 from .. import options
 from ..columns import Details
 from ..group import command_line, krein_command
-from ..output import check_report, say, warnings_as_lines
+from ..output import check_report
 from ..predictor import Predictor
+from ..terminal import say, warnings_as_lines
 
 
 @krein_command("explain")
@@ -21,6 +22,7 @@ from ..predictor import Predictor
 )
 @click.option(
     "--nearest",
+    "evidence",
     type=click.IntRange(1, 20),
     default=3,
     metavar="N",
@@ -41,14 +43,13 @@ from ..predictor import Predictor
 @click.option("--title", help="Heading of the page.")
 @options.reading
 @options.jobs
+@options.gathered(Details, "details")
 def command(
     model: str,
     new: options.NewObjects,
     output: str,
-    nearest: int,
     most: int,
-    ambiguous_below: float | None,
-    novel_below: float | None,
+    details: Details,
     measure: str | None,
     unknown_letters: str | None,
     title: str | None,
@@ -68,7 +69,7 @@ def command(
     check_report(output, reads=(model, new.new))
     predictor = Predictor(
         model,
-        Details(ambiguous_below=ambiguous_below, novel_below=novel_below, evidence=nearest),
+        details,
         n_jobs=n_jobs,
         unknown_letters=unknown_letters,
         max_size=new.max_size,

@@ -16,7 +16,7 @@ from .. import hittables, options
 from ..group import krein_command
 from ..measure import ChosenMeasure, check_rule
 from ..options import printable
-from ..output import check_target, say, say_worth, warnings_as_lines
+from ..output import check_target
 from ..reading import (
     LabelledObjects,
     check_group_option,
@@ -32,6 +32,7 @@ from ..reading import (
     unreadable,
 )
 from ..status import too_few_for_novelty
+from ..terminal import say, say_worth, warnings_as_lines
 
 
 @krein_command("fit")

@@ -27,7 +27,6 @@ from ..about import describe_model, show_model
 from ..group import krein_command
 from ..measure import MATRIX_REMEDIES, ChosenMeasure, choose_measure
 from ..options import printable
-from ..output import say
 from ..reading import (
     describe_classes,
     describe_single,
@@ -36,6 +35,7 @@ from ..reading import (
     open_input,
     say_ranks,
 )
+from ..terminal import say
 
 SAMPLE = 500
 """Number of objects that are kept to choose a measure for them."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 import time
 from array import array
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple, dataclass
 from itertools import islice
 
 import click
@@ -16,26 +15,17 @@ import numpy as np
 
 from ...core.conformal import benjamini_hochberg
 from ...core.ranks import find_separator
-from ...io import Source
 from ...io.modelfile import is_model
-from ...io.streams import is_stream
 from .. import options
 from ..columns import Details, labels_of
 from ..copies import completing, splitting
 from ..counts import Counts
 from ..group import krein_command
-from ..output import (
-    Resumable,
-    RowWriter,
-    check_target,
-    choose_row_format,
-    file_hash,
-    say,
-    warnings_as_lines,
-    writing,
-)
+from ..output import RowWriter, check_target, choose_row_format, writing
 from ..predictor import AT_A_TIME, Predictor
+from ..resuming import resumable
 from ..status import Row, by_probability, decide_again
+from ..terminal import say, warnings_as_lines
 
 MOST_NEAREST = 1000
 """Maximum number of nearest objects that a row lists, in three columns each."""
@@ -238,7 +228,7 @@ def command(
     part = None
     # rows that are written after all have been read, and copies of objects, cannot be resumed
     if coverage is None and details.fdr is None and not targets.copies:
-        part = _part(predictor, source, targets.output, chosen, resume)
+        part = resumable(predictor, source, targets.output, chosen, resume)
     if resume and part is None:
         raise click.UsageError(
             "--resume needs -o FILE, which is not compressed, and NEW on disk; it cannot be used "
@@ -306,23 +296,6 @@ def _check_files(model: str, new: str, targets: Targets) -> None:
     for i, target in enumerate(others):
         writes = [rows, *(other for other in others[:i] if other is not None)]
         check_target(target, reads=(model, new), writes=writes)
-
-
-def _part(
-    predictor: Predictor, source: Source, output: str | None, row_format: str, resume: bool
-) -> Resumable | None:
-    """Return the file of rows that is kept if the command is stopped; None if it cannot be."""
-    if output is None or is_stream(output) or output.endswith((".gz", ".xz")):
-        return None
-    if not source.rereadable:
-        return None
-    details = {name: value for name, value in asdict(predictor.details).items() if value}
-    asked = {
-        "model": file_hash(predictor.path),
-        "input": file_hash(source.path) if os.path.isfile(source.path) else source.path,
-        "options": json.dumps([predictor.columns, details, row_format, predictor.unknown_letters]),
-    }
-    return Resumable(output, asked, resume)
 
 
 # --coverage and --fdr
