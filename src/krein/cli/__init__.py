@@ -3,8 +3,8 @@
 `group` finds a command in `commands/`, one file each, and reports its errors. The other files are
 what commands share:
 
-- all of them: `options`, `terminal` (what a person reads) and `output` (what goes into files)
-- labelled objects: `reading`, `measure`, and `hittables` for tables of hits
+- all of them: `options`, `messages`, `terminal` (what a person reads) and `output` (files and rows)
+- labelled objects: `reading`, `classes`, `measure`, and `hittables` for tables of hits
 - new objects: `predictor` reads and assesses them (`letters`), `status` decides, `columns` makes
   rows
 - only `predict`: `resuming`, `copies` and `counts`, for what it writes besides rows

@@ -15,9 +15,9 @@ from ..measures import Combined, get_measure
 from ..measures.base import plain
 from ..model.file import from_tree
 from ..model.schema import Context, decode
+from .classes import say_ranks
 from .measure import ChosenMeasure
-from .options import printable, shortened
-from .reading import say_ranks
+from .messages import printable, shortened
 from .terminal import say
 
 

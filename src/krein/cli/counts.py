@@ -9,7 +9,7 @@ from typing import IO
 
 from ..core.ranks import PREFIX, rank_code, rank_path
 from ..io import DataError
-from .options import printable
+from .messages import printable
 from .status import (
     AMBIGUOUS,
     BY_CHANCE,

@@ -22,7 +22,8 @@ import click
 
 from ..version import __version__
 from ..wording import options_for_parameters
-from .options import OPTIONS_FOR_PARAMETERS, message_of, one_line
+from .messages import message_of, one_line
+from .options import OPTIONS_FOR_PARAMETERS
 
 _COMMANDS = {
     "inspect": "Describe a file: objects, classes, how indefinite; with advice.",

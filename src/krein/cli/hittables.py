@@ -20,8 +20,10 @@ from ..io.hits import KEPT, SCORES, HitTable, ReferenceHits, groups_of_hits, que
 from ..io.labels import FORMS, Labels, OrderedLabels, find_labels
 from ..io.streams import bare_name, file_state, quoted, read_once
 from ..io.tables import read_rows
-from .options import DataOptions, NewObjects, printable
-from .reading import describe_classes, describe_small, hint_at_balance, say_groups, small_classes
+from .classes import describe_classes, describe_small, hint_at_balance, small_classes
+from .messages import printable
+from .options import DataOptions, NewObjects
+from .reading import say_groups
 from .terminal import say, warn, warnings_as_lines
 
 CLOSE, CLOSE_SHARE = 0.95, 0.2

@@ -12,7 +12,8 @@ import click
 
 from ..io import NamedObjects
 from ..measures import Combined, Measure
-from .options import DataOptions, message_of
+from .messages import message_of
+from .options import DataOptions
 from .terminal import warn
 
 _NUCLEOTIDES = frozenset("ACGTUN")

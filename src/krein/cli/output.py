@@ -27,7 +27,7 @@ from ..io.streams import (
     is_stream,
 )
 from ..io.tables import JsonLines
-from .options import printable
+from .messages import printable
 
 if TYPE_CHECKING:
     pass

@@ -25,7 +25,8 @@ from ..model.model import Comparisons, Model
 from .columns import EVIDENCE_OBJECTS, Details, RowMaker, no_predictions, ranks_of
 from .letters import letter_reader, strand_detector, turn
 from .measure import own_measure_of
-from .options import NewObjects, message_of, printable
+from .messages import message_of, printable
+from .options import NewObjects
 from .reading import match_columns
 from .status import Assessed, Row, too_few_for_novelty
 from .terminal import reading_progress, warn

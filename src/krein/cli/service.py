@@ -18,7 +18,7 @@ from ..io import DataError, NamedObjects
 from ..version import __version__
 from .about import describe_model
 from .columns import Details
-from .options import message_of
+from .messages import message_of
 from .predictor import Predictor
 from .status import Row
 

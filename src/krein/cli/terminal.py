@@ -14,7 +14,7 @@ import click
 from ..compare.progress import in_words
 from ..io import Source
 from ..io.streams import share_read
-from .options import printable
+from .messages import printable
 
 if TYPE_CHECKING:
     from ..core.cascade import Worth

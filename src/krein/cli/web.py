@@ -43,7 +43,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from .options import printable
+from .messages import printable
 from .service import RequestError, Service, document, is_fasta, too_late
 
 GRACE = 1

@@ -16,15 +16,14 @@ from ...estimators import MODELS
 from ...io import DataError, NamedObjects
 from ...io.streams import shown
 from .. import hittables, options
+from ..classes import describe_classes, hint_at_balance
 from ..group import command_line, krein_command
 from ..measure import check_rule
-from ..options import printable, shortened
+from ..messages import printable, shortened
 from ..output import check_report
 from ..reading import (
     LabelledObjects,
     check_group_option,
-    describe_classes,
-    hint_at_balance,
     leave_out_unreadable,
     locating,
     naming_skip_unreadable,

@@ -13,22 +13,20 @@ import click
 from ...estimators import MODELS
 from ...io import Source
 from .. import hittables, options
+from ..classes import describe_classes, hint_at_balance, say_ranks
 from ..group import krein_command
 from ..measure import ChosenMeasure, check_rule
-from ..options import printable
+from ..messages import printable
 from ..output import check_target
 from ..reading import (
     LabelledObjects,
     check_group_option,
     column_names,
-    describe_classes,
-    hint_at_balance,
     locating,
     naming_skip_unreadable,
     read_groups,
     read_labelled,
     say_groups,
-    say_ranks,
     unreadable,
 )
 from ..status import too_few_for_novelty

@@ -24,17 +24,11 @@ from ...measures.precomputed import (
 )
 from .. import options
 from ..about import describe_model, show_model
+from ..classes import describe_classes, describe_single, say_ranks
 from ..group import krein_command
 from ..measure import MATRIX_REMEDIES, ChosenMeasure, choose_measure
-from ..options import printable
-from ..reading import (
-    describe_classes,
-    describe_single,
-    how_to_label,
-    locating,
-    open_input,
-    say_ranks,
-)
+from ..messages import printable
+from ..reading import how_to_label, locating, open_input
 from ..terminal import say
 
 SAMPLE = 500
