@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from krein import IKFD, KreinClassifier
-from krein.cli import predict, serve  # noqa: F401 - they run in other processes
+from krein.cli.commands import predict, serve  # noqa: F401 - they run in other processes
 from krein.datasets import make_protein_families
 
 from .timing import row

@@ -54,9 +54,9 @@ def warm_up() -> None:
     import numpy as np
     import sklearn.utils.estimator_checks  # noqa: F401
 
-    import krein.cli.fit
-    import krein.cli.inspect
-    import krein.cli.predict
+    import krein.cli.commands.fit
+    import krein.cli.commands.inspect
+    import krein.cli.commands.predict
     import krein.model.file  # noqa: F401
     from krein.measures import available
     from krein.measures.registry import measure_class

@@ -16,7 +16,7 @@ from scipy.io import loadmat, savemat
 
 from krein import IKFD, KreinClassifier
 from krein.cli import krein
-from krein.cli.options import one_line
+from krein.cli.messages import one_line
 from krein.compare.cache import BlockCache, CacheError, _machine, remove_stale, temporary_path
 from krein.io import DataError, open_source
 from krein.io.arrays import open_archive

@@ -8,7 +8,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 from krein import load
-from krein.cli import evaluate as evaluate_module
+from krein.cli import output
+from krein.cli.commands import evaluate as evaluate_module
 from krein.evaluation import AVAILABLE
 
 PATTERN = ("--label-pattern", r"family=(\w+)")
@@ -41,7 +42,7 @@ def test_a_table_and_a_report(files, run):
     ids=lambda command: command[0],
 )
 def test_a_missing_extra_is_named_before_the_work(files, run, monkeypatch, command):
-    monkeypatch.setattr(evaluate_module, "find_spec", lambda name: None)
+    monkeypatch.setattr(output, "find_spec", lambda name: None)
     monkeypatch.setattr("krein.evaluation.evaluate", lambda *_, **__: pytest.fail("it began"))
     code, out, err = run(*command)
     assert code == 1

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from krein.cli.reading import describe_single
+from krein.cli.classes import describe_single
 from krein.io import open_source
 
 PATTERN = ("--label-pattern", r"family=(\w+)")

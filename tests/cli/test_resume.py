@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from krein.cli import krein, output, predictor
+from krein.cli import krein, predictor, resuming, terminal
 
 from .conftest import PATTERN_OF_FAMILIES, make_files, write_fasta
 
@@ -89,7 +89,7 @@ def test_progress_is_told_in_lines_without_a_terminal(world, run, monkeypatch, t
     rows = [(f"n{i}", "-", "".join(rng.choice(list("ACDEFGHIKL"), 60))) for i in range(30)]
     write_fasta(tmp_path / "many.fasta", rows)
     monkeypatch.setattr(predictor, "AT_A_TIME", 10)
-    monkeypatch.setattr(output, "EVERY", 0.0)
+    monkeypatch.setattr(terminal, "EVERY", 0.0)
     given = (world / "m.krein", tmp_path / "many.fasta", "-o", tmp_path / "o.csv")
     code, _, err = run("predict", *given)
     assert code == 0
@@ -109,7 +109,7 @@ def small_disk():
 @pytest.mark.parametrize("full", ["rows", "note"])
 def test_rows_survive_a_full_disk(world, run, monkeypatch, small_disk, full, tmp_path):
     monkeypatch.setattr(predictor, "AT_A_TIME", 4)
-    complete, calls = output.Resumable.complete, []
+    complete, calls = resuming.Resumable.complete, []
 
     def filling(self, file, n):
         calls.append(n)
@@ -118,14 +118,14 @@ def test_rows_survive_a_full_disk(world, run, monkeypatch, small_disk, full, tmp
         with monkeypatch.context() as patched:
             if full == "note":
                 writer = partial(open, small_disk, "wb")
-                patched.setattr(output, "named_writer", lambda *_: writer())
+                patched.setattr(resuming, "named_writer", lambda *_: writer())
                 return complete(self, file, n)
             with open(small_disk, "wb", buffering=0) as disk:
                 return disk.write(b"rows")
 
     given = ("predict", world / "m.krein", world / "new.fasta", "-o", tmp_path / "o.csv")
     with monkeypatch.context() as patched:
-        patched.setattr(output.Resumable, "complete", filling)
+        patched.setattr(resuming.Resumable, "complete", filling)
         code, _, err = run(*given)
     assert (code, "No space left" in err, "8 rows are kept in" in err) == (1, True, True)
     assert {one.name for one in tmp_path.iterdir()} == {"o.csv.part", "o.csv.part.json"}

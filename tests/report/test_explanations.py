@@ -15,14 +15,8 @@ from sklearn.datasets import load_digits, load_iris
 from krein import KreinClassifier
 from krein.measures.alignments import Curves, Letters
 from krein.report import write_explanations
-from krein.report.explanations import (
-    COLUMNS,
-    MOST_COLUMNS,
-    ExplainedObjects,
-    page_content,
-    png,
-    side_by_side,
-)
+from krein.report.drawings import COLUMNS, MOST_COLUMNS, png, side_by_side
+from krein.report.explanations import ExplainedObjects, page_content
 
 from .examples import HOSTILE
 

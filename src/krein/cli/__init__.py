@@ -1,8 +1,15 @@
-"""The command `krein`: files in, probabilities and a report out. One file per command.
+"""The command `krein`: files in, probabilities and a report out.
 
-What commands share: `options`, `output` and `group`; for labelled objects `reading`, `measure`
-and `hits`; for new objects `predictor`, `letters`, `status` and `columns`.
-`copies` and `counts` belong to `predict`, `service` and `web` to `serve`.
+`group` finds a command in `commands/`, one file each, and reports its errors. The other files are
+what commands share:
+
+- all of them: `options`, `messages`, `terminal` (what a person reads) and `output` (files and rows)
+- labelled objects: `reading`, `classes`, `measure`, and `hittables` for tables of hits
+- new objects: `predictor` reads and assesses them (`letters`), `status` decides, `columns` makes
+  rows
+- only `predict`: `resuming`, `copies` and `counts`, for what it writes besides rows
+- only `serve`: `service` and `web`
+- model files: `about` describes them
 """
 
 import os

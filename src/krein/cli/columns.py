@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,66 +39,66 @@ class Details:
     strand: str = "auto"  # of DNA: plus, both, or auto
 
 
+@dataclass(frozen=True)
+class LabelRanks:
+    """The ranks of labels that are paths in a taxonomy; there are none for plain labels."""
+
+    separator: str | None = None
+    taxonomy: Sequence[Rank] = ()
+    names: Sequence[str] = ()
+    learned: bool = False  # by the model; otherwise, the probabilities of classes add up
+
+
+def labels_of(model: Model) -> list[str]:
+    """Return the labels of the classes as text."""
+    return [str(label) for label in model.classes.tolist()]
+
+
+def ranks_of(model: Model, details: Details) -> LabelRanks:
+    """Return the ranks that the user wants, or else those that the model has learned."""
+    labels, given = labels_of(model), details.label_ranks
+    own = None if model.ranks is None else model.ranks.separator
+    if given is None or given == own:
+        separator, taxonomy, learned = own, model.taxonomy, model.reference is not None
+    else:
+        separator, taxonomy, learned = given, _taxonomy(labels, given), False
+    if separator is None:
+        if details.rank_names:
+            raise DataError("--rank-names: the labels of the model are not paths; see --help")
+        return LabelRanks()
+    if not 0.5 < model.ambiguous_below <= 1:
+        raise DataError(
+            f"--ambiguous-below {model.ambiguous_below:g}: labels are paths in a taxonomy, so use "
+            "a number above 0.5, or two answers could be probable enough"
+        )
+    names = rank_names([rank_path(label, separator) for label in labels])
+    wanted = details.rank_names
+    if wanted and len(wanted) != len(names):
+        raise DataError(
+            f"--rank-names: {len(wanted)} names for {len(names)} ranks, as in {labels[0]!r}"
+        )
+    return LabelRanks(separator, taxonomy, wanted or names, learned)
+
+
+def _taxonomy(labels: list[str], separator: str) -> list[Rank]:
+    if not any(separator in label for label in labels):
+        raise DataError(f"--label-ranks {separator}: no label of the model contains {separator!r}")
+    try:
+        return Rank.each(labels, separator)
+    except ValueError as error:
+        raise DataError(f"--label-ranks: {error}") from error
+
+
 class RowMaker:
-    """Makes a row of each prediction of a model: `names` are those of its columns.
+    """Makes a row of each prediction of a model: `names` are those of its columns."""
 
-    What the user wants to know (`details`) and what the model can tell (`assesses`: novelty, sets
-    and evidence) is decided here; a `Predictor` asks for it.
-    """
-
-    def __init__(self, model: Model, details: Details, stranded: bool) -> None:
-        self.model, self.details = model, details
+    def __init__(self, model: Model, details: Details, ranks: LabelRanks, stranded: bool) -> None:
+        self.model, self.details, self.ranks = model, details, ranks
         self.stranded = stranded  # whether sequences may be on the other strand
         self.assesses = model.reference is not None
-        self.labels = [str(label) for label in model.classes.tolist()]
-        self.taxonomy = self._taxonomy()
-        self.ranks = self._rank_names()
-        self.nothing = _no_predictions(len(self.labels), len(self.ranks))
-        found = Assessed([], [], self.nothing, {}, {}, set())
+        self.labels = labels_of(model)
+        found = Assessed([], [], no_predictions(model, ranks), {}, {}, set())
         self.names = ["name", *self._columns(found, self._ranked(found), {})]
-
-    def _taxonomy(self) -> list[Rank]:
-        """Return the ranks of the labels; none if they are not paths."""
-        own, given = self.model.ranks, self.details.label_ranks
-        if given is None or (own is not None and given == own.separator):
-            return self.model.taxonomy
-        if not any(given in label for label in self.labels):
-            raise DataError(f"--label-ranks {given}: no label of the model contains {given!r}")
-        try:
-            return Rank.each(self.labels, given)
-        except ValueError as error:
-            raise DataError(f"--label-ranks: {error}") from error
-
-    @property
-    def separator(self) -> str | None:
-        """The sign between the ranks of the labels; None if they are not paths."""
-        own = self.model.ranks
-        return self.details.label_ranks or (None if own is None else own.separator)
-
-    @property
-    def learned_ranks(self) -> bool:
-        """Whether the model has learned these ranks; otherwise, probabilities of classes add up."""
-        return self.taxonomy is self.model.taxonomy and bool(self.taxonomy) and self.assesses
-
-    def _rank_names(self) -> list[str]:
-        """Return the names of the ranks."""
-        if not self.taxonomy:
-            if self.details.rank_names:
-                raise DataError("--rank-names: the labels of the model are not paths; see --help")
-            return []
-        if not 0.5 < self.model.ambiguous_below <= 1:
-            raise DataError(
-                f"--ambiguous-below {self.model.ambiguous_below:g}: labels are paths in a "
-                "taxonomy, so use a number above 0.5, or two answers could be probable enough"
-            )
-        assert self.separator is not None
-        found = rank_names([rank_path(label, self.separator) for label in self.labels])
-        given = self.details.rank_names
-        if given and len(given) != len(found):
-            raise DataError(
-                f"--rank-names: {len(given)} names for {len(found)} ranks, as in {self.labels[0]!r}"
-            )
-        return list(given) or found
 
     def rows_of(self, chunk: NamedObjects, found: Assessed) -> list[Row]:
         """Return the row of each object of a chunk."""
@@ -127,15 +127,16 @@ class RowMaker:
 
     def _ranked(self, found: Assessed) -> Ranked | None:
         """Return the answers at the ranks of the labels; None if they are not paths."""
-        if self.separator is None or not self.taxonomy:
+        separator, taxonomy = self.ranks.separator, self.ranks.taxonomy
+        if separator is None:
             return None
-        if self.learned_ranks:
+        if self.ranks.learned:
             answers = RankAnswers.of_fields(found.assessed)
         else:
-            answers = RankAnswers.of_classes(self.taxonomy, found.assessed["probabilities"])
+            answers = RankAnswers.of_classes(taxonomy, found.assessed["probabilities"])
         depths = self.model.rank_depths(found.assessed, answers)
         why = answers.why_not_deeper(
-            self.taxonomy, self.ranks, self.separator, depths, self.model.novel_below
+            taxonomy, self.ranks.names, separator, depths, self.model.novel_below
         )
         return Ranked(answers, depths, why)
 
@@ -203,31 +204,32 @@ class RowMaker:
     def _rank_cells(self, ranked: Ranked) -> dict[str, list[Any]]:
         """Return the columns of the deepest rank that is certain enough, and of each rank."""
         cells: dict[str, list[Any]] = {"rank_label": [], "rank_probability": [], "rank": []}
-        answers = ranked.answers
+        answers, taxonomy = ranked.answers, self.ranks.taxonomy
         for i, depth in enumerate(ranked.depths.tolist()):
             k = depth - 1
-            node = self.taxonomy[k].nodes[answers.nodes[i, k, 0]] if depth else None
+            node = taxonomy[k].nodes[answers.nodes[i, k, 0]] if depth else None
             cells["rank_label"].append(node)
             cells["rank_probability"].append(
                 float(answers.probabilities[i, k, 0]) if depth else None
             )
-            cells["rank"].append(self.ranks[k] if depth else None)
-        for r, name in enumerate(self.ranks):
+            cells["rank"].append(self.ranks.names[k] if depth else None)
+        for r, name in enumerate(self.ranks.names):
             P = answers.probabilities[:, r, 0].tolist()
             if self.details.nested:
-                names = [self.taxonomy[r].nodes[k] for k in answers.nodes[:, r, 0]]
+                names = [taxonomy[r].nodes[k] for k in answers.nodes[:, r, 0]]
                 p_values = answers.novelty[:, r].tolist()
                 each = zip(names, P, p_values, strict=True)
                 cells[name] = [{"label": a, "probability": p, "novelty": q} for a, p, q in each]
                 continue
             cells[f"{name}_probability"] = P
-            if self.learned_ranks:
+            if self.ranks.learned:
                 cells[f"{name}_novelty"] = answers.novelty[:, r].tolist()
         return cells
 
 
-def _no_predictions(n_labels: int, n_ranks: int) -> NDArray[Any]:
+def no_predictions(model: Model, ranks: LabelRanks) -> NDArray[Any]:
     """Return an empty array of predictions, with the fields that any model may provide."""
+    n_labels, n_ranks = len(model.classes), len(ranks.taxonomy)
     fields: list[Any] = [("probabilities", np.float64, (n_labels,))]
     fields += [(name, float) for name in ("novelty", "doubt")]
     fields += [(name, object) for name in ("status", "set", "why")]

@@ -9,7 +9,7 @@ from typing import IO
 
 from ..core.ranks import PREFIX, rank_code, rank_path
 from ..io import DataError
-from .output import printable, say, warn
+from .messages import printable
 from .status import (
     AMBIGUOUS,
     BY_CHANCE,
@@ -20,6 +20,7 @@ from .status import (
     answer_of,
     is_classified,
 )
+from .terminal import say, warn
 
 MOST_NAMES = 1_000_000
 """Names are remembered up to this number, to find those that occur again."""

@@ -22,7 +22,8 @@ import click
 
 from ..version import __version__
 from ..wording import options_for_parameters
-from .options import OPTIONS_FOR_PARAMETERS, message_of, one_line
+from .messages import message_of, one_line
+from .options import OPTIONS_FOR_PARAMETERS
 
 _COMMANDS = {
     "inspect": "Describe a file: objects, classes, how indefinite; with advice.",
@@ -77,7 +78,7 @@ class Group(click.Group):
         """Import a command."""
         if cmd_name not in _COMMANDS:
             return None
-        module = import_module(f".{cmd_name}", __package__)
+        module = import_module(f".commands.{cmd_name}", __package__)
         found: click.Command = module.command
         return found
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..io import NamedObjects
-from .options import printable
+from .messages import printable
 
 if TYPE_CHECKING:
     from ..measures.sequences import StrandDetector

@@ -12,8 +12,9 @@ import click
 
 from ..io import NamedObjects
 from ..measures import Combined, Measure
-from .options import DataOptions, message_of
-from .output import warn
+from .messages import message_of
+from .options import DataOptions
+from .terminal import warn
 
 _NUCLEOTIDES = frozenset("ACGTUN")
 _PROTEIN_ALPHABET = frozenset("ACDEFGHIKLMNPQRSTVWYBZXUOJ*")

@@ -1,4 +1,4 @@
-"""Options that several commands share, and error messages in terms of options.
+"""Options that several commands share, and their names for error messages.
 
 `krein --help` imports this module, so it imports nothing heavy. Options that are passed on to an
 estimator have the name of its parameter: `--jobs` is `n_jobs`, `--seed` is `random_state`.
@@ -154,7 +154,10 @@ reading = together(
 
 @dataclass(frozen=True)
 class DataOptions:
-    """What the user says about DATA: how to read and label it, and how to compare its objects."""
+    """What the user says about DATA: how to read, label and compare its objects, and which to use.
+
+    Fields with a default are options that not every command has.
+    """
 
     data: str
     labels: str | None
@@ -169,6 +172,9 @@ class DataOptions:
     no_header: bool
     max_size: int | None
     skip_unlabelled: bool
+    skip_unreadable: bool = False
+    min_class_size: int | None = None
+    groups: str | None = None
     hits: bool = False
     columns: list[str] | None = None
     score: str | None = None
@@ -321,10 +327,28 @@ def _refuse_more(context: click.Context, parameter: click.Parameter, value: Any)
         )
 
 
+@dataclass(frozen=True)
+class NewObjects:
+    """What the user says about NEW: how to read it.
+
+    Fields with a default are options that not every command has.
+    """
+
+    new: str
+    objects: str | None
+    names: str | None
+    input_format: str | None
+    no_header: bool
+    max_size: int | None
+    queries: str | None = None
+    columns: list[str] | None = None
+
+
 new_objects = together(
     click.argument("model", type=click.Path()),
     click.argument("new", type=click.Path(allow_dash=True), default="-"),
     click.argument("more", nargs=-1, metavar="", expose_value=False, callback=_refuse_more),
+    gathered(NewObjects, "new"),
 )
 own_measure = click.option(
     "--measure",
@@ -391,9 +415,6 @@ row_output = together(
     ),
 )
 
-
-# Messages
-
 OPTIONS_FOR_PARAMETERS = {
     "objects": "--objects",
     "labels": "--labels",
@@ -413,48 +434,3 @@ OPTIONS_FOR_PARAMETERS = {
     "columns": "--columns",
     "score": "--score",
 }
-
-MESSAGE_LENGTH = 280
-"""Maximum length of a message; it begins with the problem and ends with the remedy."""
-
-
-def printable(text: str, longest: int = 60) -> str:
-    """Return text from the data with control characters escaped, safe to print on a terminal."""
-    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-    return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def shortened(label: str, longest: int = 30) -> str:
-    """Return the end of a label, which distinguishes it from others more than its beginning.
-
-    >>> shortened("Proteobacteria;Gammaproteobacteria;Vibrio", 20)
-    '…oteobacteria;Vibrio'
-    """
-    text = printable(label, 10_000)
-    return text if len(text) <= longest else "…" + text[-(longest - 1) :]
-
-
-def one_line(message: str) -> str:
-    """Return a message as one line of limited length, without control characters.
-
-    >>> print(one_line("a" + chr(27) + "b" + chr(10) + "c"))
-    a\\x1bb c
-    """
-    text = printable(" ".join(message.split()), 100_000)
-    if len(text) <= MESSAGE_LENGTH:
-        return text
-    half = MESSAGE_LENGTH // 2
-    return f"{text[:half]} … {text[-(MESSAGE_LENGTH - half - 3) :]}"
-
-
-def message_of(error: BaseException) -> str:
-    """Return the message of an error; an unexpected one is named, too."""
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    if isinstance(error, ArithmeticError):
-        return "the numbers are too large or too small to compute with; rescale the data"
-    if isinstance(error, ValueError | TypeError | ImportError | OSError | RuntimeError):
-        return " ".join(str(error).split())
-    return f"{type(error).__name__}: {error} (--debug shows where)"

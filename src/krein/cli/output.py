@@ -1,4 +1,4 @@
-"""Write results to the terminal, to standard output, or to a file, atomically."""
+"""The files that commands write, or standard output: whole or not at all; and rows of results."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ import lzma
 import os
 import stat
 import sys
-import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from hashlib import file_digest
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
-from ..compare.progress import in_words
 from ..io import DataError, Source
 from ..io.source import as_number
 from ..io.streams import (
@@ -28,150 +25,12 @@ from ..io.streams import (
     atomic_write,
     bare_name,
     is_stream,
-    keep_mode,
-    named_writer,
-    share_read,
 )
 from ..io.tables import JsonLines
-from .options import printable
+from .messages import printable
 
 if TYPE_CHECKING:
-    from ..core.cascade import Worth
-
-# The terminal
-
-
-def say(what: str, value: str, *, err: bool = False) -> None:
-    """Print one line of progress, under its heading."""
-    # bold disappears if the output is not a terminal
-    click.echo(click.style(f"{what:<12}", bold=True) + printable(value, 2000), err=err)
-
-
-def say_worth(worth: Worth | None, model: str = "") -> None:
-    """Print what each head and each look of a model is worth on held-out objects."""
-    if worth is None:
-        return
-    model = model and f"{model}: "
-    units = ["weight {:.2f}, log-loss {:.3f} alone and {:.3f} without it"]
-    units += ["{:.2f}, {:.3f} and {:.3f}"] * len(worth.heads)
-    heads = [
-        f"{head.name} {unit.format(head.weight, head.alone, head.without)}"
-        for head, unit in zip(worth.heads, units, strict=False)
-    ]
-    if heads:
-        say("pool", f"{model}{'; '.join(heads)}")
-    units = ["{:.0f} % of objects, {:,.0f} comparisons per prediction so far, log-loss {:.3f}"]
-    units += ["{:.0f} %, {:,.0f}, {:.3f}"] * (len(worth.looks) - 1)
-    looks = [
-        f"{look.name} {unit.format(100 * look.share, look.comparisons, look.log_loss)}"
-        for look, unit in zip(worth.looks, units, strict=True)
-    ]
-    say("looks", f"{model}{'; '.join(looks)}")
-
-
-def warn(text: str) -> None:
-    """Print a warning on standard error."""
-    click.echo(f"krein: warning: {text}", err=True)
-
-
-@contextmanager
-def warnings_as_lines() -> Iterator[None]:
-    """Print Python warnings in the style of the command: one line each on standard error."""
-    # the command reports these itself
-    from ..data.dataset import ForeignObjectWarning
-    from ..measures.precomputed import KindWarning
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        warnings.simplefilter("ignore", KindWarning)
-        warnings.simplefilter("ignore", ForeignObjectWarning)
-        yield
-    for text in dict.fromkeys(
-        str(one.message) for one in caught if issubclass(one.category, UserWarning)
-    ):
-        warn(printable(text, 300))
-
-
-class _SafeTerminal(io.TextIOBase):
-    """A terminal on which control characters are shown, not executed."""
-
-    def __init__(self, terminal: IO[str]) -> None:
-        self.terminal = terminal
-
-    def write(self, text: str) -> int:
-        lines = text.split("\n")
-        self.terminal.write("\n".join(printable(line, len(text) * 10) for line in lines))
-        return len(text)
-
-    def flush(self) -> None:
-        self.terminal.flush()
-
-
-# Progress
-
-EVERY = 30.0
-"""Seconds between two lines about progress, if standard error is not a terminal."""
-
-
-@contextmanager
-def reading_progress(source: Source) -> Iterator[Callable[[int], None]]:
-    """Show on standard error how much of a file has been read, and how long the rest will take.
-
-    On a terminal it is a bar, unless rows are shown there, and otherwise a line now and then.
-    """
-    if sys.stderr.isatty() and not sys.stdout.isatty():
-        with _bar(source) as advance:
-            yield advance
-        return
-    start = last = time.monotonic()
-    n = 0
-
-    def tell(more: int) -> None:
-        nonlocal last, n
-        n, now = n + more, time.monotonic()
-        if now - last < EVERY:
-            return
-        last, share = now, share_read(source.path)
-        text = f"{n:,} objects"
-        if share:
-            left = (now - start) * (1 - share) / share
-            text += f", {100 * share:.0f} % of {source.shown}, about {in_words(left)} left"
-        click.echo(f"krein: {printable(text, 300)}", err=True)
-
-    yield tell if not sys.stderr.isatty() else lambda _: None
-
-
-@contextmanager
-def _bar(source: Source) -> Iterator[Callable[[int], None]]:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        ProgressColumn,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.fields[n]:,} objects")]
-    columns += [BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, n=0)
-        n = 0
-
-        def advance(more: int) -> None:
-            nonlocal n
-            n += more
-            share = share_read(source.path)
-            if share is not None:
-                bar.update(task, total=1.0, completed=share)
-            bar.update(task, n=n)
-
-        yield advance
-
-
-# Files
+    pass
 
 
 def check_target(
@@ -211,6 +70,15 @@ def check_target(
         raise DataError(f"{path}: already exists; --force replaces it")
 
 
+def check_report(path: str | None, *, reads: Sequence[str | None] = ()) -> None:
+    """Refuse a report that cannot be written, before the work starts."""
+    check_target(path, reads=reads)
+    if path is not None and find_spec("jinja2") is None:
+        raise ModuleNotFoundError(
+            'a report needs jinja2: pip install "krein[report]"', name="jinja2"
+        )
+
+
 def _is_same_file(path: str, other: str | None) -> bool:
     """Whether `other` is the file `path`; pipes and devices may be used twice.
 
@@ -229,6 +97,21 @@ def _is_same_file(path: str, other: str | None) -> bool:
         return os.path.samestat(target, os.stat(found))
     except (OSError, ValueError, AttributeError):  # one of them is not a file
         return False
+
+
+class _SafeTerminal(io.TextIOBase):
+    """A terminal on which control characters are shown, not executed."""
+
+    def __init__(self, terminal: IO[str]) -> None:
+        self.terminal = terminal
+
+    def write(self, text: str) -> int:
+        lines = text.split("\n")
+        self.terminal.write("\n".join(printable(line, len(text) * 10) for line in lines))
+        return len(text)
+
+    def flush(self) -> None:
+        self.terminal.flush()
 
 
 @contextmanager
@@ -274,105 +157,6 @@ def writing(path: str | None) -> Iterator[IO[str]]:
                 with suppress(OSError, ValueError):
                     text.close()  # since Python 3.13, its finaliser would report the error again
             raise
-
-
-class Resumable:
-    """A file of rows that is kept under a temporary name if the command or the disk stops it.
-
-    Next to `FILE.part`, `FILE.part.json` records what was asked for, and how many rows and bytes
-    are complete. The next run with `resume` and the same `asked` continues there.
-    """
-
-    def __init__(self, path: str, asked: dict[str, Any], resume: bool) -> None:
-        self.path, self.asked = path, asked
-        self.part, self.note = f"{path}.part", f"{path}.part.json"
-        self.rows = self.size = 0
-        if resume:
-            self._continue()
-
-    def _continue(self) -> None:
-        try:
-            with open(self.note, encoding="utf-8") as file:
-                noted = json.load(file)
-            rows, size, asked = int(noted["rows"]), int(noted["bytes"]), dict(noted["asked"])
-            there = os.path.getsize(self.part) >= size
-        except (OSError, ValueError, KeyError, TypeError):
-            there = False
-        if not there:
-            raise DataError(f"{self.path}: there is no interrupted run to resume")
-        for name, value in self.asked.items():
-            if asked.get(name) != value:
-                raise DataError(
-                    f"{self.part}: was written with another {name}; run the command without "
-                    "--resume to start again"
-                )
-        self.rows, self.size = rows, size
-
-    @contextmanager
-    def writing(self) -> Iterator[IO[str]]:
-        """Open the file for text, at the end of its complete rows."""
-        with named_writer(self.part, self.path, "r+b" if self.rows else "wb") as raw:
-            keep_mode(raw, self.path)
-            raw.truncate(self.size)
-            raw.seek(self.size)
-            text = io.TextIOWrapper(raw, encoding="utf-8", newline="")
-            try:
-                yield text
-                text.flush()
-                os.fsync(raw.fileno())
-            except (KeyboardInterrupt, SystemExit, OSError, MemoryError):  # e.g. a full disk
-                if self.rows:
-                    warn(f"{self.rows:,} rows are kept in {self.part}; --resume continues there")
-                else:
-                    self._remove()
-                raise
-            except BaseException:
-                self._remove()
-                raise
-            finally:
-                with suppress(OSError, ValueError):
-                    text.detach()
-        os.replace(self.part, os.path.realpath(self.path))
-        os.unlink(self.note)
-
-    def _remove(self) -> None:
-        for path in (self.part, self.note):
-            with suppress(OSError):
-                os.unlink(path)
-
-    def complete(self, file: IO[str], n: int) -> None:
-        """Note that n more rows are complete."""
-        file.flush()
-        rows, size = self.rows + n, os.fstat(file.fileno()).st_size
-        noted = json.dumps({"rows": rows, "bytes": size, "asked": self.asked})
-        try:
-            with named_writer(f"{self.note}.new", self.note, "wb") as new:
-                new.write(noted.encode("utf-8"))
-            os.replace(f"{self.note}.new", self.note)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(f"{self.note}.new")
-            raise
-        self.rows, self.size = rows, size
-
-    def earlier(self, row_format: str) -> Iterator[dict[str, Any]]:
-        """Yield the rows of the interrupted run, as they were written."""
-        if not self.rows:
-            return
-        with open(self.part, "rb") as raw:
-            text = io.StringIO(raw.read(self.size).decode("utf-8"), newline="")
-        if row_format == "jsonl":
-            yield from map(json.loads, text)
-            return
-        rows = csv.DictReader(text, delimiter="\t" if row_format == "tsv" else ",")
-        for row in rows:
-            yield {name: cell or None for name, cell in row.items()}
-
-
-def file_hash(path: str) -> str:
-    """Return a hash of the contents of a file."""
-    with open(path, "rb") as file:
-        return file_digest(file, "sha256").hexdigest()
 
 
 # Rows of results

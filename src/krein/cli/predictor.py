@@ -1,4 +1,8 @@
-"""A loaded model and its answers about new objects: for `predict`, `explain` and `serve`."""
+"""A loaded model and its answers about new objects: for `predict`, `explain` and `serve`.
+
+A `Predictor` opens new objects, assesses a chunk of them, and has a `RowMaker` (`columns.py`) turn
+the answers into rows. Whoever holds a `Predictor` needs nothing else.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +23,14 @@ from ..io.tables import JsonLines
 from ..measures import take
 from ..model.model import Model
 from ..model.parts import Comparisons
-from .columns import EVIDENCE_OBJECTS, Details, RowMaker
+from .columns import EVIDENCE_OBJECTS, Details, RowMaker, no_predictions, ranks_of
 from .letters import letter_reader, strand_detector, turn
 from .measure import own_measure_of
-from .options import message_of, printable
-from .output import reading_progress, warn
+from .messages import message_of, printable
+from .options import NewObjects
 from .reading import match_columns
-from .status import Assessed, Row
+from .status import Assessed, Row, too_few_for_novelty
+from .terminal import reading_progress, warn
 
 AT_A_TIME = 2048
 """Number of objects in memory at a time."""
@@ -35,7 +40,10 @@ ANSWER_BYTES = 2**26
 
 
 class Predictor:
-    """A loaded model: `open` new objects, `assess` each chunk of them, and make `rows` of it."""
+    """A loaded model: `open` new objects, `assess` each chunk of them, and make `rows` of it.
+
+    `columns` are the names of the cells in a row, and `ranks` those of the labels.
+    """
 
     def __init__(
         self,
@@ -57,66 +65,72 @@ class Predictor:
         model = load(path, measure=own, max_size=max_size, only_model=True)
         if not hasattr(model, "predict_proba"):
             raise DataError(f"{path}: contains a transformer, which does not predict labels")
-        self.n_jobs, self.unknown_letters = n_jobs, unknown_letters
+        self.path, self.n_jobs, self.unknown_letters = path, n_jobs, unknown_letters
         if details.nested:
             nearest = None if model.reference is None else EVIDENCE_OBJECTS
             details = replace(details, evidence=nearest)
         self.model: Model = _with_thresholds(model, details)
         self.strands = strand_detector(self.model, details.strand)
-        self.maker = RowMaker(self.model, details, self.strands is not None)
+        self.details, self.ranks = details, ranks_of(self.model, details)
+        self._maker = RowMaker(self.model, details, self.ranks, self.strands is not None)
+        self.columns = self._maker.names
         self.letters = letter_reader(self.model.measure, unknown_letters)
         if unknown_letters is not None and self.letters is None:
             raise click.UsageError(
                 f"--unknown-letters is for sequences; the model compares by "
                 f"{self.model.measure.name}"
             )
-        self.foreign: dict[str, tuple[list[str], int]] = {}  # some names and the number, by reason
-        self.kept = KeptAnswers(self.maker.nothing.dtype.itemsize)
+        self._foreign: dict[str, tuple[list[str], int]] = {}  # some names and the number, by reason
+        self._nothing = no_predictions(self.model, self.ranks)
+        self._kept = KeptAnswers(self._nothing.dtype.itemsize)
 
-    def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
+    def open(self, new: NewObjects) -> Source:
         """Open new objects, read as the kind of objects that the model was fitted to."""
         if self.model.hits is not None and self.model.hits.score:
-            return self._open_hits(path, named)
+            return self._open_hits(new)
         for option in ("queries", "columns"):
-            if named.pop(option, None) is not None:
+            if getattr(new, option) is not None:
                 raise click.UsageError(
                     f"--{option} is for tables of hits, but the model was not fitted to one"
                 )
         given = self.model.measure.accepts == "values"
-        header = False if no_header else None
         columns = self.model.measure.columns
-        if columns is not None:
-            if named.get("objects") is not None:
-                raise click.UsageError(
-                    f"--objects cannot be used: the model compares the columns {', '.join(columns)}"
-                )
-            named["objects"] = list(columns)
-        wanted_format = "matrix" if given and input_format is None else input_format
-        source = open_source(path, format=wanted_format, header=header, **named)
+        if columns is not None and new.objects is not None:
+            raise click.UsageError(
+                f"--objects cannot be used: the model compares the columns {', '.join(columns)}"
+            )
+        how: dict[str, Any] = {
+            "objects": new.objects if columns is None else list(columns),
+            "names": new.names,
+            "header": False if new.no_header else None,
+            "max_size": new.max_size,
+        }
+        wanted_format = "matrix" if given and new.input_format is None else new.input_format
+        source = open_source(new.new, format=wanted_format, **how)
         if source.kind == "matrix" and not given:
             if not source.rereadable:
                 raise DataError(
                     f"{source.shown}: is read as a matrix of values, but the model compares "
                     "objects; use --input-format vectors"
                 )
-            source = open_source(path, format="vectors", header=header, **named)
+            source = open_source(new.new, format="vectors", **how)
         if not isinstance(source, JsonLines):  # whose records are checked one by one
             self._check_kind(source)
         elif self.model.measure.accepts == "vectors" and columns is None:
             source = source.changed(width=np.shape(self.model.landmarks.objects)[1])
         wanted = self.model.feature_names
         if wanted is not None:
-            source = match_columns(source, wanted.tolist(), named.get("objects") is not None)
+            source = match_columns(source, wanted.tolist(), how["objects"] is not None)
         return source.changed(lenient=True)
 
-    def _open_hits(self, path: str, named: dict[str, Any]) -> Source:
+    def _open_hits(self, new: NewObjects) -> Source:
         """Open a table of hits, scored by the column that the model learned from."""
-        from .hits import QuerySource
+        from .hittables import QuerySource
 
         hits, second = self.model.hits, self.model.second_look
         assert hits is not None
         assert second is not None
-        if named.get("objects") is not None or named.get("names") is not None:
+        if new.objects is not None or new.names is not None:
             raise click.UsageError(
                 "--objects and --names are not for tables of hits: use --columns"
             )
@@ -125,14 +139,7 @@ class Predictor:
                 "hits name known objects, but the model contains no names: in Python, call its "
                 "name_objects and save it again"
             )
-        return QuerySource(
-            path,
-            second.names.tolist(),
-            hits.score,
-            named.get("columns"),
-            named.get("queries"),
-            named["max_size"],
-        )
+        return QuerySource(new, second.names.tolist(), hits.score)
 
     def _check_kind(self, source: Source) -> None:
         """Refuse text for a model of numbers, and numbers for a model of text."""
@@ -158,7 +165,7 @@ class Predictor:
         refused = reasons.keys() | proteins.keys()
         places = [i for i in range(len(chunk)) if i not in refused]
         readable = take(objects, np.array(places, dtype=np.intp))
-        foreign = proteins | self._find_foreign(readable, places)
+        foreign = proteins | {places[i]: why for i, why in self.find_foreign(readable).items()}
         self._note_foreign(foreign, chunk)
         found, turned = self._on_best_strand(readable, chunk, places, until)
         reasons |= {i: answer for i, answer in found.items() if isinstance(answer, str)}
@@ -166,7 +173,7 @@ class Predictor:
             raise DataError(reasons[min(reasons)])
         good = [i for i in places if i not in reasons]
         answers: list[Any] = [found[i] for i in good]
-        assessed = np.array(answers, dtype=answers[0].dtype) if answers else self.maker.nothing
+        assessed = np.array(answers, dtype=answers[0].dtype) if answers else self._nothing
         compared = take(objects, np.array(good, dtype=np.intp))
         if turned:
             compared = turn(compared, good, turned)
@@ -179,7 +186,7 @@ class Predictor:
         """Return the answers by position, and the positions of sequences on the other strand."""
         if self.strands is None:
             return dict(self._answers(objects, chunk, places, until)), set()
-        if self.maker.details.strand == "auto":
+        if self.details.strand == "auto":
             turned = {i for i, x in zip(places, objects, strict=True) if self.strands.is_turned(x)}
             ahead = turn(objects, places, turned)
             return dict(self._answers(ahead, chunk, places, until)), turned
@@ -204,7 +211,7 @@ class Predictor:
         first: dict[str, int] = {}  # contents, and their first place among these
         known: dict[str, Any] = {}  # other requests may forget answers meanwhile
         for k, one in enumerate(objects):
-            answer = self.kept.get(one)
+            answer = self._kept.get(one)
             if answer is None:
                 first.setdefault(one, k)
             else:
@@ -217,8 +224,8 @@ class Predictor:
             if isinstance(answer, str) and places[first[one]] != i:  # the reason names the place
                 (answer,) = (why for _, why in self._predictions([one], chunk, [i], until))
             yield i, answer
-        if self.maker.details.evidence is None:  # explanations are too large to keep
-            self.kept.add((one, found[places[k]]) for one, k in first.items())
+        if self.details.evidence is None:  # explanations are too large to keep
+            self._kept.add((one, found[places[k]]) for one, k in first.items())
 
     def _predictions(
         self, objects: Any, chunk: NamedObjects, places: list[int], until: float | None
@@ -262,13 +269,13 @@ class Predictor:
         run = Comparisons(
             self.model.measure, self.model.symmetrize, self.n_jobs, verbose=0, until=until
         )
-        if self.maker.assesses:
+        if self.model.reference is not None:
             found: NDArray[Any] = self.model.assess(
                 objects,
-                coverage=self.maker.details.sets,
-                evidence=self.maker.details.evidence,
-                ranks=self.maker.learned_ranks,
-                compare_all=self.maker.details.fdr is not None,  # the list of novel objects
+                coverage=self.details.sets,
+                evidence=self.details.evidence,
+                ranks=self.ranks.learned,
+                compare_all=self.details.fdr is not None,  # the list of novel objects
                 run=run,
             )
             return found
@@ -277,23 +284,23 @@ class Predictor:
         plain["probabilities"] = P
         return plain
 
-    def _find_foreign(self, objects: Any, places: list[int]) -> dict[int, str]:
+    def find_foreign(self, objects: Any) -> dict[int, str]:
         """Return why objects look unlike the training objects, by position."""
         profile = self.model.profile
         foreign = {} if profile is None else profile.foreign(objects)
-        return {places[i]: why for why, rows in foreign.items() for i in rows}
+        return {i: why for why, rows in foreign.items() for i in rows}
 
     def _note_foreign(self, foreign: dict[int, str], chunk: NamedObjects) -> None:
         """Keep some names of foreign objects for one warning."""
         for i, why in sorted(foreign.items()):
-            names, n = self.foreign.get(why, ([], 0))
+            names, n = self._foreign.get(why, ([], 0))
             more = [printable(chunk.names[i], 30)] if n < NAMED else []
-            self.foreign[why] = (names + more, n + 1)
+            self._foreign[why] = (names + more, n + 1)
 
     def warn_of_objects(self) -> None:
         """Warn once about sequences with letters that are not scored, or that look foreign."""
-        if self.foreign:
-            warn(describe_foreign(self.foreign))
+        if self._foreign:
+            warn(describe_foreign(self._foreign))
         if self.letters is not None and self.letters.n_changed:
             warn(str(self.letters))
 
@@ -307,7 +314,11 @@ class Predictor:
 
     def rows_of(self, chunk: NamedObjects, until: float | None = None) -> list[Row]:
         """Return the row of each object of a chunk; past `until`, raise `OutOfTime`."""
-        return self.maker.rows_of(chunk, self.assess(chunk, until))
+        return self._maker.rows_of(chunk, self.assess(chunk, until))
+
+    def unreadable_row(self, name: str, reason: str) -> Row:
+        """Return the row of an object that cannot be read."""
+        return self._maker.unreadable_row(name, reason)
 
 
 class KeptAnswers:
@@ -371,16 +382,3 @@ def _is_better(answer: Any, other: Any) -> bool:
     fields = ["novelty"] if "novelty" in answer.dtype.names else []
     own, its = ([one[f] for f in fields] + [one["probabilities"].max()] for one in (answer, other))
     return bool(own > its)
-
-
-def too_few_for_novelty(model: Model) -> str | None:
-    """Return a warning if too few objects were held out to call any object novel."""
-    reference = model.reference
-    if reference is None or reference.smallest <= model.novel_below:
-        return None
-    n, needed = 1 / reference.smallest - 1, int(np.ceil(1 / max(model.novel_below, 1e-9))) - 1
-    return (
-        f"too few training objects to call new objects novel at {model.novel_below:g}: it takes "
-        f"{needed} held-out objects, and there are {n:.0f}; fit to more objects, or use krein "
-        f"predict --novel-below {np.ceil(1000 * reference.smallest) / 1000:g}"
-    )

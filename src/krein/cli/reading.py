@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 import click
 import numpy as np
 
-from ..core.ranks import Rank, find_separator, rank_names, rank_path, short_labels
 from ..core.shapes import Indices
 from ..io import DataError, NamedObjects, Source, open_source
 from ..io.labels import PatternLabels
@@ -20,12 +19,14 @@ from ..io.source import RecordSource
 from ..io.streams import UnreadableObjectError, read_once
 from ..io.tables import Layout, LayoutSource
 from ..measures.objects import take
+from .classes import describe_small, small_classes, warn_of_single
 from .measure import ChosenMeasure, check_name, choose_measure, combined_measure, warn_of_matrix
-from .options import DataOptions, message_of, shortened
-from .output import printable, say, warn
+from .messages import message_of, printable
+from .options import DataOptions
+from .terminal import say
 
 
-def open_input(options: DataOptions, skip_unreadable: bool = False) -> Source:
+def open_input(options: DataOptions) -> Source:
     """Open the data; the options for the measure determine how a table of numbers is read."""
     columns = _check_reading(options)
     wanted = options.input_format
@@ -60,7 +61,7 @@ def open_input(options: DataOptions, skip_unreadable: bool = False) -> Source:
 
         # the commands say it in terms of their options; filters last until the command ends
         warnings.simplefilter("ignore", KindWarning)
-    return _skipping_unreadable(source) if skip_unreadable else source
+    return _skipping_unreadable(source) if options.skip_unreadable else source
 
 
 def _check_reading(options: DataOptions) -> list[str] | None:
@@ -99,19 +100,17 @@ class LabelledObjects:
     labels: list[str]
 
 
-def read_labelled(
-    data: DataOptions, skip_unreadable: bool, min_class_size: int | None, *, in_chunks: bool = False
-) -> LabelledObjects:
+def read_labelled(data: DataOptions, *, in_chunks: bool = False) -> LabelledObjects:
     """Read the objects of DATA, choose a measure for them, and say which are left out.
 
     `in_chunks`, only the first objects of a large file are read.
     """
-    source = open_input(data, skip_unreadable)
+    source = open_input(data)
     chunk, whole = _first_objects(source) if in_chunks else (source.read(), True)
     require_labels(chunk, source, whole=False)
     chosen = choose_measure(source.kind, chunk.objects, data)
     chunk, source = leave_out_unreadable(chunk, source, chosen, whole=whole)
-    chunk, source = leave_out_small_classes(chunk, source, min_class_size, whole=whole)
+    chunk, source = leave_out_small_classes(chunk, source, data.min_class_size, whole=whole)
     labels = require_labels(chunk, source, whole=whole)
     warn_of_matrix(chunk, data.distance)
     return LabelledObjects(chunk, whole, source, chosen, labels)
@@ -201,6 +200,20 @@ def naming_skip_unreadable() -> Iterator[None]:
         raise DataError(f"{error}; --skip-unreadable leaves such objects out") from error
 
 
+@contextmanager
+def locating(chunk: NamedObjects) -> Iterator[None]:
+    """Turn an error about the i-th object of a chunk into one that names its place in the file."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise chunk.located(error) from error
+
+
+# Columns of vectors
+
+
 def column_names(source: Source) -> list[str] | None:
     """Return the names of the columns of vectors, if a table names them all."""
     layout: Layout | None = getattr(source, "layout", None)
@@ -232,17 +245,6 @@ def match_columns(source: Source, wanted: Sequence[str], chosen: bool) -> Source
         )
     objects = [layout.columns.index(name) for name in wanted]
     return source.changed(layout=replace(layout, objects=objects))
-
-
-@contextmanager
-def locating(chunk: NamedObjects) -> Iterator[None]:
-    """Turn an error about the i-th object of a chunk into one that names its place in the file."""
-    try:
-        yield
-    except DataError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise chunk.located(error) from error
 
 
 # Labels
@@ -299,87 +301,45 @@ def leave_out_small_classes(
         parts.append(describe_small(small, least))
     if parts:
         say("left out", "; ".join(parts), err=True)
-    _warn_of_single([label for label, n in counts.items() if n == 1 and label not in small], counts)
+    warn_of_single([label for label, n in counts.items() if n == 1 and label not in small], counts)
     return chunk, source
 
 
-def small_classes(counts: Counter[str], least: int | None) -> dict[str, int]:
-    """Return the classes with fewer than `least` objects, with their numbers of objects."""
-    return {label: n for label, n in counts.most_common() if n < (least or 0)}
-
-
-def describe_small(small: Mapping[str, int], least: int | None) -> str:
-    """Return a description of the small classes that are left out."""
-    n = f"{sum(small.values()):,} objects in classes of fewer than {least}"
-    return f"{n}: {describe_classes(small)}"
-
-
-def _warn_of_single(alone: Sequence[str], counts: Mapping[str, int]) -> None:
-    """Warn of classes of one object."""
-    if alone:
-        from ..landmarks.meb import SmallClassWarning
-
-        warnings.simplefilter("ignore", SmallClassWarning)  # said here, by name
-        warn(describe_single(alone, counts))
-
-
-def describe_single(alone: Sequence[str], counts: Mapping[str, int]) -> str:
-    """Return what to do about classes of one object, given the numbers of objects of all classes.
-
-    Those of a taxonomy count for the ranks above. If they are most of the objects, leaving them out
-    would leave little.
-
-    >>> describe_single(["a;x", "a;y"], {"a;x": 1, "a;y": 1, "a;z": 7})
-    '2 of 3 classes have only one object, which counts for the ranks above it'
-    """
-    verb = "has" if len(alone) == 1 else "have"
-    found = f"{len(alone):,} of {len(counts):,} classes {verb} only one object"
-    if find_separator(list(counts)) is not None:
-        return f"{found}, which counts for the ranks above it"
-    if 2 * len(alone) > sum(counts.values()):
-        return f"{found}, from which little can be learned: more objects of each would help"
-    named = ", ".join(shortened(label) for label in alone[:5])
-    more = f" and {len(alone) - 5:,} more" if len(alone) > 5 else ""
-    return (
-        f"{found}, from which little can be learned: {named}{more}; merge such classes with "
-        f"others, or leave them out with --min-class-size 2"
-    )
-
+# Groups
 
 COMPUTED_GROUPS = ("identity:", "cdr3:")
 """Beginnings of groups that are computed, not read."""
 
 
-def check_group_option(groups: str | None, data: str) -> None:
+def check_group_option(data: DataOptions) -> None:
     """Refuse groups that cannot be read, before the work starts."""
-    if groups is None:
+    if data.groups is None:
         return
-    if groups.startswith(COMPUTED_GROUPS):
+    if data.groups.startswith(COMPUTED_GROUPS):
         from ..evaluation.groups import parse_identity
 
         try:
-            parse_identity(groups)
+            parse_identity(data.groups)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
-    elif read_once(data):
+    elif read_once(data.data):
         raise click.UsageError(
             "--groups needs to read the data twice, which standard input and pipes do not allow: "
             "save the data to a file"
         )
 
 
-def read_groups(
-    groups: str | None, data: DataOptions, found: LabelledObjects
-) -> str | list[str] | None:
+def read_groups(data: DataOptions, found: LabelledObjects) -> str | list[str] | None:
     """Return the groups of the objects that were not left out, by their lines or names.
 
     Groups that are computed stay as they were given.
     """
+    groups = data.groups
     if groups is None or groups.startswith(COMPUTED_GROUPS):
         return groups
     source, chunk = found.source, found.chunk
     how = replace(data, labels=groups, label_pattern=None, skip_unlabelled=False)
-    everything = open_input(how, source.leave_out is not None).read()
+    everything = open_input(how).read()
     source.refuse_changes()
     if everything.labels is None or len(everything) == len(chunk):
         return everything.labels
@@ -392,54 +352,3 @@ def say_groups(codes: Indices, spent: str = "") -> None:
     sizes = np.bincount(codes)
     largest = f"the largest of {sizes.max():,} objects"
     say("groups", f"{len(sizes):,} groups, {largest}, held out together{spent}")
-
-
-UNBALANCED, FEWEST_TO_WEIGHT = 20, 5
-"""From this ratio of class sizes on, the command mentions class weights, if the smallest class has
-at least this many objects."""
-
-
-def hint_at_balance(labels: Sequence[str], class_weight: str | None) -> None:
-    """Say how to find more objects of a small class, if classes differ much in size.
-
-    Weights do not help where a class has too few objects to learn from.
-    """
-    counts = Counter(labels).most_common()
-    (_, most), (name, least) = counts[0], counts[-1]
-    if class_weight is None and least >= FEWEST_TO_WEIGHT and most >= UNBALANCED * least:
-        say(
-            "unbalanced",
-            f"{shortened(name)} has {least:,} of {len(labels):,} objects: --class-weight balanced "
-            f"finds more of them, at the expense of large classes",
-        )
-
-
-def say_ranks(labels: Iterable[str]) -> None:
-    """Print the ranks of labels that are paths, each with its number of names."""
-    labels = sorted(set(labels))
-    separator = find_separator(labels)
-    if separator is None:
-        return
-    try:
-        ranks = Rank.each(labels, separator)
-    except ValueError:  # of a fit, which says more about it
-        return
-    names = rank_names([rank_path(label, separator) for label in labels])
-    told = (f"{name} ({len(rank.nodes):,})" for name, rank in zip(names, ranks, strict=True))
-    say("ranks", f"{', '.join(told)}, separated by {separator!r}")
-
-
-def describe_classes(labels: Sequence[str] | Mapping[str, int]) -> str:
-    """Return the number of classes, and the largest and smallest of them with their counts.
-
-    Either all labels are given, or the number of objects for each of them.
-
-    >>> describe_classes(["a", "a"]), describe_classes(["a", "b", "a"])
-    ('1 class: a (2)', '2 classes: a (2), b (1)')
-    """
-    counts = Counter(labels).most_common()
-    short = short_labels([name for name, _ in counts])
-    shown = [f"{shortened(name, 30)} ({n:,})" for name, (_, n) in zip(short, counts, strict=True)]
-    if len(shown) > 6:
-        shown = [*shown[:3], "…", *shown[-2:]]
-    return f"{len(counts)} {'class' if len(counts) == 1 else 'classes'}: {', '.join(shown)}"

@@ -16,9 +16,9 @@ import numpy as np
 from ..compare.pairs import OutOfTime
 from ..io import DataError, NamedObjects
 from ..version import __version__
+from .about import describe_model
 from .columns import Details
-from .inspect import describe_model
-from .options import message_of
+from .messages import message_of
 from .predictor import Predictor
 from .status import Row
 
@@ -99,7 +99,7 @@ class Service:
             "takes": "text" if self.text else "records" if self.kind == "records" else "numbers",
             "columns": model.measure.columns,
             "comparisons_per_answer": None if self.accepts == "values" else comparisons,
-            "novel_below": model.novel_below if self.predictor.maker.assesses else None,
+            "novel_below": model.novel_below if model.reference is not None else None,
             "ambiguous_below": model.ambiguous_below,
             "limits": asdict(limits),
         }
@@ -138,9 +138,7 @@ class Service:
 
         It is 0 if the object will not be compared.
         """
-        profile = self.predictor.model.profile
-        found = {} if profile is None else profile.foreign(objects)
-        foreign = {i for rows in found.values() for i in rows}
+        foreign = self.predictor.find_foreign(objects)
         return [
             0.0 if i in foreign else self._rate[0] * self._length(one)
             for i, one in enumerate(objects)
@@ -156,6 +154,11 @@ class Service:
                 start, seconds = i, 0.0
             seconds += cost
         yield slice(start, len(costs))
+
+    def unreadable_rows(self, parsed: Parsed) -> dict[int, Row]:
+        """Return the rows of the objects that cannot be read, by position."""
+        reasons = parsed.reasons.items()
+        return {i: self.predictor.unreadable_row(parsed.names[i], why) for i, why in reasons}
 
     def answer(
         self, objects: list[Any], names: list[str], start: int, until: float | None

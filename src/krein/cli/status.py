@@ -109,3 +109,16 @@ def decide_again(row: Row, threshold: float) -> None:
     """Change the status of such an object to what it is at another threshold."""
     certain = KNOWN if "novelty" in row else OK
     row["status"] = AMBIGUOUS if row["probability"] < threshold else certain
+
+
+def too_few_for_novelty(model: Model) -> str | None:
+    """Return a warning if too few objects were held out to call any object novel."""
+    reference = model.reference
+    if reference is None or reference.smallest <= model.novel_below:
+        return None
+    n, needed = 1 / reference.smallest - 1, int(np.ceil(1 / max(model.novel_below, 1e-9))) - 1
+    return (
+        f"too few training objects to call new objects novel at {model.novel_below:g}: it takes "
+        f"{needed} held-out objects, and there are {n:.0f}; fit to more objects, or use krein "
+        f"predict --novel-below {np.ceil(1000 * reference.smallest) / 1000:g}"
+    )

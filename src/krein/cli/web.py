@@ -43,7 +43,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from .options import printable
+from .messages import printable
 from .service import RequestError, Service, document, is_fasta, too_late
 
 GRACE = 1
@@ -245,10 +245,7 @@ class Predictions:
                 f"the request would take about {cost:,.0f} s, and {limits.seconds:,.0f} s are "
                 f"allowed: send fewer or shorter objects",
             )
-        rows = {
-            i: service.predictor.maker.unreadable_row(parsed.names[i], reason)
-            for i, reason in parsed.reasons.items()
-        }
+        rows = service.unreadable_rows(parsed)
         self.backlog += cost
         try:
             for part in service.steps(costs) if objects else ():

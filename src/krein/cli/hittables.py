@@ -20,9 +20,11 @@ from ..io.hits import KEPT, SCORES, HitTable, ReferenceHits, groups_of_hits, que
 from ..io.labels import FORMS, Labels, OrderedLabels, find_labels
 from ..io.streams import bare_name, file_state, quoted, read_once
 from ..io.tables import read_rows
-from .options import DataOptions
-from .output import printable, say, warn, warnings_as_lines
-from .reading import describe_classes, describe_small, hint_at_balance, say_groups, small_classes
+from .classes import describe_classes, describe_small, hint_at_balance, small_classes
+from .messages import printable
+from .options import DataOptions, NewObjects
+from .reading import say_groups
+from .terminal import say, warn, warnings_as_lines
 
 CLOSE, CLOSE_SHARE = 0.95, 0.2
 """Groups are recommended if this share of the objects has a hit with at least this identity."""
@@ -115,12 +117,10 @@ def open_labels(data: DataOptions) -> Labels:
     return found
 
 
-def read_references(
-    data: DataOptions, groups: str | None, min_class_size: int | None, score: str | None
-) -> LabelledHits:
+def read_references(data: DataOptions) -> LabelledHits:
     """Read a table of labelled objects, and say what was left out."""
-    table = HitTable(data.data, columns=data.columns, score=score, max_size=data.max_size)
-    group_of = _read_groups(groups, data)
+    table = HitTable(data.data, columns=data.columns, score=data.score, max_size=data.max_size)
+    group_of = _read_groups(data)
     finder = _LabelFinder(open_labels(data))
     hits = references(table, finder, group_of=None if group_of is None else group_of.get)
     if not hits.queries:
@@ -128,7 +128,7 @@ def read_references(
             f"{data.data}: none of its objects has a label by {data.labels or data.label_pattern}"
         )
     labels = np.array([finder.found[name] for name in hits.queries])
-    hits, labels = _without_small_classes(hits, labels, min_class_size)
+    hits, labels = _without_small_classes(hits, labels, data.min_class_size)
     if len(set(labels.tolist())) < 2:
         raise DataError(f"{data.data}: all objects have the label {labels[0]!r}")
     codes = None
@@ -136,15 +136,16 @@ def read_references(
         named = [group_of.get(name) for name in hits.queries]
         if None in named:
             name = hits.queries[named.index(None)]
-            raise DataError(f"{data.data}: {quoted(name)} has no group in {groups}")
+            raise DataError(f"{data.data}: {quoted(name)} has no group in {data.groups}")
         codes = np.unique(np.array(named), return_inverse=True)[1]
     _say_left_out(hits)
     rows, columns = _sides(hits, data.data)
     return LabelledHits(hits, labels, codes, rows, columns)
 
 
-def _read_groups(groups: str | None, data: DataOptions) -> dict[str, Any] | None:
+def _read_groups(data: DataOptions) -> dict[str, Any] | None:
     """Return the group of each name: from a file, or from the identities of the table."""
+    groups = data.groups
     if groups is None:
         return None
     if groups.startswith("identity:"):
@@ -266,14 +267,7 @@ def truncated(hits: ReferenceHits, codes: Codes) -> int | None:
 # krein fit --hits
 
 
-def fit(
-    data: DataOptions,
-    estimator: Any,
-    output: str,
-    groups: str | None,
-    min_class_size: int | None,
-    class_weight: str | None,
-) -> None:
+def fit(data: DataOptions, estimator: Any, output: str) -> None:
     """Fit a model to a table of hits, and write it."""
     start = time.perf_counter()
     tried, score = [data.score], data.score
@@ -288,7 +282,7 @@ def fit(
     from sklearn.base import clone
 
     for one in tried:
-        found = read_references(data, groups, min_class_size, one)
+        found = read_references(replace(data, score=one))
         model = clone(estimator)
         found.fit(model)
         losses[found.hits.score] = loss = model.worth_.looks[-1].log_loss
@@ -298,7 +292,7 @@ def fit(
     _, found, estimator = best
     say("data", describe_hits(found))
     say("classes", describe_classes(found.labels.tolist()))
-    hint_at_balance(found.labels.tolist(), class_weight)
+    hint_at_balance(found.labels.tolist(), estimator.class_weight)
     if len(losses) > 1:
         each = ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
         say("score", f"{found.hits.score}, by the log-loss of held-out objects: {each}")
@@ -317,18 +311,12 @@ def fit(
     say("written", output)
 
 
-def evaluate_table(
-    data: DataOptions,
-    groups: str | None,
-    min_class_size: int | None,
-    quiet: bool,
-    **settings: Any,
-) -> tuple[Any, float]:
+def evaluate_table(data: DataOptions, quiet: bool, **settings: Any) -> tuple[Any, float]:
     """Cross-validate on a table of references against references; return results and seconds."""
     from ..evaluation.hits import evaluate_hits
 
     start = time.perf_counter()
-    found = read_references(data, groups, min_class_size, data.score)
+    found = read_references(data)
     if not found.among_themselves:
         raise DataError(
             f"{data.data}: queries and targets are different objects, so there are no folds; "
@@ -371,22 +359,15 @@ class QuerySource(Source):
     kind = "hits"
     labels = Labels()
 
-    def __init__(
-        self,
-        path: str,
-        known: Sequence[str],
-        score: str,
-        columns: Sequence[str] | None,
-        names: str | None,
-        max_size: int | None,
-    ) -> None:
-        self.path, self.known, self.score = path, known, score
-        self.columns, self.names, self.max_size = columns, names, max_size
-        self.opened = file_state(path)
+    def __init__(self, new: NewObjects, known: Sequence[str], score: str) -> None:
+        self.new, self.known, self.score = new, known, score
+        self.path = new.new
+        self.opened = file_state(self.path)
 
     def read(self) -> NamedObjects:
         """Return all queries, with their hits as a sparse matrix."""
-        table = HitTable(self.path, columns=self.columns, score=self.score, max_size=self.max_size)
+        new = self.new
+        table = HitTable(new.new, columns=new.columns, score=self.score, max_size=new.max_size)
         hits = queries(table, self.known)
         if hits.swapped:
             say("swapped", "the queries of the table are the known objects, so the targets are new",
@@ -398,8 +379,8 @@ class QuerySource(Source):
             n = f"{hits.counts.unknown_targets:,} hits to objects that the model does not know"
             say("left out", n, err=True)
         names, order = hits.queries, np.arange(len(hits.queries))
-        if self.names is not None:
-            names, order = matched(read_names(self.names, self.max_size), hits.queries)
+        if new.queries is not None:
+            names, order = matched(read_names(new.queries, new.max_size), hits.queries)
         elif not names:
             raise DataError(f"no hits in {self.path}; name the queries with --queries")
         else:

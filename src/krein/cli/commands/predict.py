@@ -3,40 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 import time
 from array import array
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple, dataclass
 from itertools import islice
-from typing import Any
 
 import click
 import numpy as np
 
-from ..core.conformal import benjamini_hochberg
-from ..core.ranks import find_separator
-from ..io import Source
-from ..io.modelfile import is_model
-from ..io.streams import is_stream
-from . import options
-from .columns import Details
-from .copies import completing, splitting
-from .counts import Counts
-from .group import krein_command
-from .output import (
-    Resumable,
-    RowWriter,
-    check_target,
-    choose_row_format,
-    file_hash,
-    say,
-    warnings_as_lines,
-    writing,
-)
-from .predictor import AT_A_TIME, Predictor
-from .status import Row, by_probability, decide_again
+from ...core.conformal import benjamini_hochberg
+from ...core.ranks import find_separator
+from ...io.modelfile import is_model
+from .. import options
+from ..columns import Details, labels_of
+from ..copies import completing, splitting
+from ..counts import Counts
+from ..group import krein_command
+from ..output import RowWriter, check_target, choose_row_format, writing
+from ..predictor import AT_A_TIME, Predictor
+from ..resuming import resumable
+from ..status import Row, by_probability, decide_again
+from ..terminal import say, warnings_as_lines
 
 MOST_NEAREST = 1000
 """Maximum number of nearest objects that a row lists, in three columns each."""
@@ -183,7 +172,7 @@ def split_rank_names(
 @options.gathered(Targets, "targets")
 def command(
     model: str,
-    new: str,
+    new: options.NewObjects,
     targets: Targets,
     details: Details,
     row_format: str | None,
@@ -194,7 +183,6 @@ def command(
     resume: bool,
     sizein: bool,
     n_jobs: int | None,
-    **reading: Any,
 ) -> None:
     """Label the objects of NEW with a MODEL from krein fit.
 
@@ -219,35 +207,35 @@ def command(
       krein predict model.krein queries-vs-refs.tsv --queries queries.fasta -o labels.csv
     """
     _check_coverage(coverage, details, targets)
-    _check_files(model, new, targets)
+    _check_files(model, new.new, targets)
     predictor = Predictor(
         model,
         details,
         n_jobs=n_jobs,
         unknown_letters=unknown_letters,
-        max_size=reading["max_size"],
+        max_size=new.max_size,
         measure=measure,
     )
-    maker = predictor.maker
-    if coverage is not None and maker.taxonomy:
+    ranks, columns = predictor.ranks, predictor.columns
+    if coverage is not None and ranks.taxonomy:
         raise click.UsageError(
             "--coverage is for plain labels: a path is answered at the deepest rank that is "
             "certain enough; use --ambiguous-below instead"
         )
-    source = predictor.open(new, **reading)
+    source = predictor.open(new)
     start = time.perf_counter()
     chosen = choose_row_format(targets.output, row_format, source)
     part = None
     # rows that are written after all have been read, and copies of objects, cannot be resumed
     if coverage is None and details.fdr is None and not targets.copies:
-        part = _part(model, targets.output, predictor, source, chosen, resume)
+        part = resumable(predictor, source, targets.output, chosen, resume)
     if resume and part is None:
         raise click.UsageError(
             "--resume needs -o FILE, which is not compressed, and NEW on disk; it cannot be used "
             "with --coverage, --fdr, --table-out, --classified-out or --unclassified-out"
         )
-    columns, threshold = maker.names, predictor.model.ambiguous_below
-    counts = Counts(maker.separator or find_separator(maker.labels), sizein)
+    threshold = predictor.model.ambiguous_below
+    counts = Counts(ranks.separator or find_separator(labels_of(predictor.model)), sizein)
     with (
         warnings_as_lines(),
         splitting(source, targets.classified_out, targets.unclassified_out) as splitter,
@@ -282,7 +270,7 @@ def command(
     counts.warn_of_objects()
     if targets.output is not None:
         seconds = time.perf_counter() - start
-        counts.say_results(seconds, maker.ranks, threshold, details.fdr)
+        counts.say_results(seconds, ranks.names, threshold, details.fdr)
         say("written", targets.output, err=True)
 
 
@@ -308,30 +296,6 @@ def _check_files(model: str, new: str, targets: Targets) -> None:
     for i, target in enumerate(others):
         writes = [rows, *(other for other in others[:i] if other is not None)]
         check_target(target, reads=(model, new), writes=writes)
-
-
-def _part(
-    model: str,
-    output: str | None,
-    predictor: Predictor,
-    source: Source,
-    row_format: str,
-    resume: bool,
-) -> Resumable | None:
-    """Return the file of rows that is kept if the command is stopped; None if it cannot be."""
-    if output is None or is_stream(output) or output.endswith((".gz", ".xz")):
-        return None
-    if not source.rereadable:
-        return None
-    details = {name: value for name, value in asdict(predictor.maker.details).items() if value}
-    asked = {
-        "model": file_hash(model),
-        "input": file_hash(source.path) if os.path.isfile(source.path) else source.path,
-        "options": json.dumps(
-            [predictor.maker.names, details, row_format, predictor.unknown_letters]
-        ),
-    }
-    return Resumable(output, asked, resume)
 
 
 # --coverage and --fdr
@@ -360,7 +324,7 @@ def _covering(rows: Iterator[list[Row]], coverage: float) -> tuple[Iterator[list
     Novel objects, and those no nearer than random ones, are left as they are and do not count.
     The threshold depends on all objects; memory use is only 8 bytes per row.
     """
-    from ..reject import threshold_for_coverage
+    from ...reject import threshold_for_coverage
 
     confidence = array("d")
 

@@ -7,10 +7,11 @@ import time
 
 import click
 
-from .evaluate import check_report, show, split_models
-from .group import krein_command
-from .options import as_json, seed
-from .output import say
+from ..group import krein_command
+from ..options import as_json, seed
+from ..output import check_report
+from ..terminal import say
+from .evaluate import show, split_models
 
 
 @krein_command("demo")
@@ -41,7 +42,7 @@ def command(compare: list[str], folds: int, report: str, random_state: int, as_j
     check_report(report)
     from sklearn.datasets import load_digits
 
-    from ..evaluation import evaluate
+    from ...evaluation import evaluate
 
     start = time.perf_counter()
     digits = load_digits()

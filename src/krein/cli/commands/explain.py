@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import click
 
-from ..io import DataError
-from . import options
-from .columns import Details
-from .evaluate import check_report
-from .group import command_line, krein_command
-from .output import say, warnings_as_lines
-from .predictor import Predictor
+from ...io import DataError
+from .. import options
+from ..columns import Details
+from ..group import command_line, krein_command
+from ..output import check_report
+from ..predictor import Predictor
+from ..terminal import say, warnings_as_lines
 
 
 @krein_command("explain")
@@ -23,6 +22,7 @@ from .predictor import Predictor
 )
 @click.option(
     "--nearest",
+    "evidence",
     type=click.IntRange(1, 20),
     default=3,
     metavar="N",
@@ -43,19 +43,17 @@ from .predictor import Predictor
 @click.option("--title", help="Heading of the page.")
 @options.reading
 @options.jobs
+@options.gathered(Details, "details")
 def command(
     model: str,
-    new: str,
+    new: options.NewObjects,
     output: str,
-    nearest: int,
     most: int,
-    ambiguous_below: float | None,
-    novel_below: float | None,
+    details: Details,
     measure: str | None,
     unknown_letters: str | None,
     title: str | None,
     n_jobs: int | None,
-    **reading: Any,
 ) -> None:
     """Explain on one HTML page why the objects of NEW got their labels from a MODEL of krein fit.
 
@@ -68,19 +66,19 @@ def command(
       krein explain model.krein new.fasta -o why.html
       krein explain model.krein new.fasta --max 10 --nearest 5
     """
-    check_report(output, reads=(model, new))
+    check_report(output, reads=(model, new.new))
     predictor = Predictor(
         model,
-        Details(ambiguous_below=ambiguous_below, novel_below=novel_below, evidence=nearest),
+        details,
         n_jobs=n_jobs,
         unknown_letters=unknown_letters,
-        max_size=reading["max_size"],
+        max_size=new.max_size,
         measure=measure,
     )
     start = time.perf_counter()
-    source = predictor.open(new, **reading)
+    source = predictor.open(new)
     with warnings_as_lines():
-        from ..report.explanations import ExplainedObjects, write_explained
+        from ...report.explanations import ExplainedObjects, write_explained
 
         chunks = source.chunks(most)
         chunk = next(chunks, None)

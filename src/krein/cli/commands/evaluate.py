@@ -6,26 +6,24 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
 import click
 
-from ..estimators import MODELS
-from ..io import DataError, NamedObjects
-from ..io.streams import shown
-from . import hits, options
-from .group import command_line, krein_command
-from .measure import check_rule
-from .options import shortened
-from .output import check_target, printable, say, say_worth, warnings_as_lines
-from .reading import (
+from ...estimators import MODELS
+from ...io import DataError, NamedObjects
+from ...io.streams import shown
+from .. import hittables, options
+from ..classes import describe_classes, hint_at_balance
+from ..group import command_line, krein_command
+from ..measure import check_rule
+from ..messages import printable, shortened
+from ..output import check_report
+from ..reading import (
     LabelledObjects,
     check_group_option,
-    describe_classes,
-    hint_at_balance,
     leave_out_unreadable,
     locating,
     naming_skip_unreadable,
@@ -34,6 +32,7 @@ from .reading import (
     read_labelled,
     require_labels,
 )
+from ..terminal import say, say_worth, warnings_as_lines
 
 EVALUATION = ("folds", "label_ranks", "rank_above", "random_state")
 """Options that also apply to a table of hits."""
@@ -96,10 +95,7 @@ def split_models(
 def command(
     data: options.DataOptions,
     compare: list[str] | None,
-    skip_unreadable: bool,
-    groups: str | None,
     test: str | None,
-    min_class_size: int | None,
     class_weight: str | None,
     calibrate: bool | None,
     report: str | None,
@@ -118,8 +114,8 @@ def command(
       krein evaluate families.fasta --test new.fasta --label-pattern 'family=(\\S+)'
       krein evaluate refs-vs-refs.tsv --hits --labels taxonomy.tsv --report report.html
     """
-    check_report(report, reads=(data.data, data.labels, groups, test))
-    if test is not None and groups is not None:
+    check_report(report, reads=(data.data, data.labels, data.groups, test))
+    if test is not None and data.groups is not None:
         raise click.UsageError("--groups is for folds, which --test replaces")
     check_rule(settings["landmarks"], settings["n_landmarks"])
     if data.hits:
@@ -128,18 +124,16 @@ def command(
                 "--test and --compare cannot be used with --hits: krein, the best hit and a vote "
                 "are compared on folds of the references"
             )
-        hits.refuse_others(*EVALUATION, "report", "as_json")
+        hittables.refuse_others(*EVALUATION, "report", "as_json")
         known = {name: settings[name] for name in EVALUATION}
-        found, seconds = hits.evaluate_table(
-            data, groups, min_class_size, as_json, class_weight=class_weight, **known
-        )
+        found, seconds = hittables.evaluate_table(data, as_json, class_weight=class_weight, **known)
         show(found, report, as_json, os.path.basename(shown(data.data)), seconds)
         return
-    check_group_option(groups, data.data)
+    check_group_option(data)
     start = time.perf_counter()
-    read = read_labelled(data, skip_unreadable, min_class_size)
+    read = read_labelled(data)
     chunk, chosen = read.chunk, read.measure
-    group_labels = read_groups(groups, data, read)
+    groups = read_groups(data, read)
     if not as_json:
         say("data", f"{len(chunk):,} objects: {printable(read.source.understood, 200)}")
         say("classes", describe_classes(read.labels))
@@ -148,12 +142,12 @@ def command(
     names, tested = chunk.names, None
     if test is not None:
         ranked = settings["label_ranks"] is not None
-        new = test_objects(test, data, read, skip_unreadable, ranked)
+        new = test_objects(test, data, read, ranked)
         assert new.labels is not None
         names, tested = new.names, (new.objects, new.labels)
         if not as_json:
             say("test", f"{len(new):,} objects in {len(set(new.labels)):,} classes")
-    from ..evaluation import evaluate
+    from ...evaluation import evaluate
 
     with warnings_as_lines(), locating(chunk):
         found = evaluate(
@@ -163,7 +157,7 @@ def command(
             measure=chosen.given,
             measure_params=chosen.params or None,
             calibrate=calibrate is not False,
-            groups=group_labels,
+            groups=groups,
             test=tested,
             class_weight=class_weight,
             names=names,
@@ -175,18 +169,14 @@ def command(
 
 
 def test_objects(
-    path: str,
-    data: options.DataOptions,
-    fitted: LabelledObjects,
-    skip_unreadable: bool,
-    ranked: bool,
+    path: str, data: options.DataOptions, fitted: LabelledObjects, ranked: bool
 ) -> NamedObjects:
     """Return the objects of a test file with labels that are fitted; say how many are left out.
 
     Others are kept if labels are paths (`ranked`): they are scored at the ranks that are known.
     """
     known = set(fitted.labels)
-    source = open_input(replace(data, data=path), skip_unreadable)
+    source = open_input(replace(data, data=path))
     if source.kind == "matrix":
         raise click.UsageError("--test is for objects; a matrix of values is divided into folds")
     chunk, source = leave_out_unreadable(source.read(), source, fitted.measure, like=fitted.chunk)
@@ -207,19 +197,10 @@ def test_objects(
     return chunk.keeping(keep)
 
 
-def check_report(path: str | None, *, reads: Sequence[str | None] = ()) -> None:
-    """Refuse a report that cannot be written, before the work starts."""
-    check_target(path, reads=reads)
-    if path is not None and find_spec("jinja2") is None:
-        raise ModuleNotFoundError(
-            'a report needs jinja2: pip install "krein[report]"', name="jinja2"
-        )
-
-
 def show(found: Any, report: str | None, as_json: bool, title: str | None, seconds: float) -> None:
     """Print the results of an evaluation, and write its report."""
     if report is not None:
-        from ..report import write_report
+        from ...report import write_report
 
         write_report(found, report, title=title, command=command_line())
     if as_json:

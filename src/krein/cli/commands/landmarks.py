@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import options
+from .. import options
+from ..group import krein_command
+from ..measure import check_rule, choose_measure
+from ..output import RowWriter, check_target, choose_row_format, writing
+from ..reading import locating, open_input, require_labels
 from .fit import make_estimator
-from .group import krein_command
-from .measure import check_rule, choose_measure
-from .output import RowWriter, check_target, choose_row_format, writing
-from .reading import locating, open_input, require_labels
 
 
 @krein_command("landmarks")
@@ -38,8 +38,8 @@ def command(
     """
     import numpy as np
 
-    from ..compare import open_pairs
-    from ..landmarks import get_rule, select_landmarks
+    from ...compare import open_pairs
+    from ...landmarks import get_rule, select_landmarks
 
     check_target(output, reads=(data.data, data.labels))
     check_rule(landmarks, n_landmarks)

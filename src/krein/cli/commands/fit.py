@@ -10,27 +10,27 @@ from typing import Any
 
 import click
 
-from ..estimators import MODELS
-from ..io import Source
-from . import hits, options
-from .group import krein_command
-from .measure import ChosenMeasure, check_rule
-from .output import check_target, printable, say, say_worth, warnings_as_lines
-from .predictor import too_few_for_novelty
-from .reading import (
+from ...estimators import MODELS
+from ...io import Source
+from .. import hittables, options
+from ..classes import describe_classes, hint_at_balance, say_ranks
+from ..group import krein_command
+from ..measure import ChosenMeasure, check_rule
+from ..messages import printable
+from ..output import check_target
+from ..reading import (
     LabelledObjects,
     check_group_option,
     column_names,
-    describe_classes,
-    hint_at_balance,
     locating,
     naming_skip_unreadable,
     read_groups,
     read_labelled,
     say_groups,
-    say_ranks,
     unreadable,
 )
+from ..status import too_few_for_novelty
+from ..terminal import say, say_worth, warnings_as_lines
 
 
 @krein_command("fit")
@@ -74,10 +74,7 @@ from .reading import (
 def command(
     data: options.DataOptions,
     model: str,
-    skip_unreadable: bool,
-    min_class_size: int | None,
     class_weight: str | None,
-    groups: str | None,
     calibrate: bool | None,
     cluster: str | None,
     wait: float,
@@ -107,28 +104,28 @@ def command(
     if data.hits:
         if model != "krein" or cluster is not None:
             raise click.UsageError("--hits is for --model krein, in memory")
-        hits.refuse_others("model", "calibrate", "random_state", "n_jobs", "output", "force")
+        hittables.refuse_others("model", "calibrate", "random_state", "n_jobs", "output", "force")
         estimator = make_estimator(
             model, ChosenMeasure("precomputed", {}), **settings | {"cache": None}
         )
         with warnings_as_lines():
-            hits.fit(data, estimator, output, groups, min_class_size, class_weight)
+            hittables.fit(data, estimator, output)
         return
-    if groups is not None and model != "krein" and not settings["calibrate"]:
+    if data.groups is not None and model != "krein" and not settings["calibrate"]:
         raise click.UsageError("--groups are held out together for calibration: add --calibrate")
-    check_group_option(groups, data.data)
+    check_group_option(data)
     start = time.perf_counter()
-    read = read_labelled(data, skip_unreadable, min_class_size, in_chunks=True)
+    read = read_labelled(data, in_chunks=True)
     say_data(read, class_weight)
     estimator = make_estimator(
         model, read.measure, symmetrize=data.symmetrize, verbose=1, **settings
     )
-    if groups is not None and (cluster is not None or not read.whole):
+    if data.groups is not None and (cluster is not None or not read.whole):
         raise click.UsageError("--groups needs all objects in memory, and at most 20,000 of them")
     if cluster is not None:
         fit_on_cluster(estimator, read.source, cluster, wait)
     elif read.whole:
-        fit_in_memory(estimator, read, groups, data)
+        fit_in_memory(estimator, read, data)
     else:
         estimator.fit(read.source)
     keep_column_names(estimator, read.source)
@@ -172,12 +169,10 @@ def say_data(read: LabelledObjects, class_weight: str | None) -> None:
     say("measure", str(read.measure))
 
 
-def fit_in_memory(
-    estimator: Any, read: LabelledObjects, groups: str | None, data: options.DataOptions
-) -> None:
+def fit_in_memory(estimator: Any, read: LabelledObjects, data: options.DataOptions) -> None:
     """Fit to all objects, with their groups and names."""
     with locating(read.chunk):
-        held = read_groups(groups, data, read)
+        held = read_groups(data, read)
         if held is not None:
             held = objects_groups(held, read, estimator)
         estimator.fit(read.chunk.objects, read.labels, groups=held)
@@ -223,8 +218,8 @@ def objects_groups(groups: str | list[str], read: LabelledObjects, estimator: An
     """Return the group of each object, found by the measure if need be; say how many there are."""
     import numpy as np
 
-    from ..compare import open_pairs
-    from ..evaluation.groups import find_groups
+    from ...compare import open_pairs
+    from ...evaluation.groups import find_groups
 
     pairs = open_pairs(
         estimator.measure,
@@ -259,7 +254,7 @@ def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) ->
     """Distribute the objects to the workers of a cluster, and fit there."""
     import dask
 
-    from ..data.dask import connect, lost, spread
+    from ...data.dask import connect, lost, spread
 
     if source.kind == "matrix":
         raise click.UsageError(
@@ -286,7 +281,7 @@ def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) ->
 
 def describe_cost(estimator: Any, n: int) -> str:
     """Return the number of comparisons, relative to all pairs, and the number per prediction."""
-    from ..measures import get_measure
+    from ...measures import get_measure
 
     pairs, per_prediction = estimator.comparisons_to_fit_, estimator.model_.comparisons
     measure = get_measure(estimator.measure, estimator.measure_params)

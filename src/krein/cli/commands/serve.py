@@ -9,15 +9,16 @@ from __future__ import annotations
 import socket
 import sys
 import warnings
+from dataclasses import replace
 
 import click
 
-from ..data.dataset import ForeignObjectWarning
-from .columns import Details
-from .group import krein_command
-from .options import Share, ambiguous_below, novel_below, own_measure, unknown_letters
-from .output import say
-from .service import Limits, Service
+from ...data.dataset import ForeignObjectWarning
+from .. import options
+from ..columns import Details
+from ..group import krein_command
+from ..service import Limits, Service
+from ..terminal import say
 
 
 @krein_command("serve")
@@ -41,49 +42,54 @@ from .service import Limits, Service
     help="Number of objects, or small groups of objects, that are compared at the same time.",
 )
 @click.option(
-    "--max-bytes", type=click.IntRange(1), default=1_000_000, help="Maximum size of a request."
+    "--max-bytes",
+    "bytes",
+    type=click.IntRange(1),
+    default=1_000_000,
+    help="Maximum size of a request.",
 )
 @click.option(
     "--max-objects",
+    "objects",
     type=click.IntRange(1),
     default=1000,
     help="Maximum number of objects per request.",
 )
 @click.option(
     "--max-length",
+    "length",
     type=click.IntRange(1),
     default=100_000,
     help="Maximum length of an object, in letters or numbers. A longer one is not compared.",
 )
 @click.option(
     "--max-seconds",
-    type=Share(0, min_open=True),
+    "seconds",
+    type=options.Share(0, min_open=True),
     default=30.0,
     help="Maximum time per request, including the time in the queue.",
 )
 @click.option(
     "--max-requests",
+    "requests",
     type=click.IntRange(1),
     default=64,
     help="Maximum number of requests in progress. Others are told to try again later.",
 )
-@novel_below
-@ambiguous_below
-@own_measure
-@unknown_letters
+@options.novel_below
+@options.ambiguous_below
+@options.own_measure
+@options.unknown_letters
 @click.option("--access-log/--no-access-log", default=True, help="Print a line for each request.")
+@options.gathered(Limits, "limits")
+@options.gathered(Details, "details")
 def command(
     model: str,
     host: str,
     port: int,
     threads: int,
-    max_bytes: int,
-    max_objects: int,
-    max_length: int,
-    max_seconds: float,
-    max_requests: int,
-    novel_below: float | None,
-    ambiguous_below: float | None,
+    limits: Limits,
+    details: Details,
     measure: str | None,
     unknown_letters: str | None,
     access_log: bool,
@@ -98,7 +104,7 @@ def command(
       krein serve model.krein --port 8000
     """
     try:
-        from . import web
+        from .. import web
     except ModuleNotFoundError as missing:
         if missing.name not in ("uvicorn", "starlette", "prometheus_client"):
             raise
@@ -108,9 +114,7 @@ def command(
         ) from missing
     # every row says so itself
     warnings.simplefilter("ignore", ForeignObjectWarning)
-    limits = Limits(max_bytes, max_objects, max_length, max_seconds, max_requests)
-    details = Details(nested=True, ambiguous_below=ambiguous_below, novel_below=novel_below)
-    service = Service(model, limits, unknown_letters, details, measure)
+    service = Service(model, limits, unknown_letters, replace(details, nested=True), measure)
     if not host:
         raise click.UsageError(
             "--host '': name an address; 0.0.0.0 stands for all of this machine's IPv4 addresses"
