@@ -27,7 +27,7 @@ import dask.bag as db
 from distributed import Client, LocalCluster
 
 from krein.data.dask import DaskCollection, connect, connected
-from krein.data.partitioned import EngineRows
+from krein.data.storedrows import EngineRows
 from krein.measures import get_measure
 
 pytestmark = pytest.mark.slow

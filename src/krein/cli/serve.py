@@ -12,7 +12,7 @@ import warnings
 
 import click
 
-from ..data.dataset import ForeignObjectWarning
+from ..data.foreign import ForeignObjectWarning
 from .columns import Details
 from .group import krein_command
 from .options import Share, ambiguous_below, novel_below, own_measure, unknown_letters

@@ -1,13 +1,16 @@
 """Data sets in memory, in files, or on a cluster, behind one protocol."""
 
+from .chunks import ObjectError
 from .dask import connect
-from .dataset import Dataset, ObjectError, Survey
+from .dataset import Dataset, Survey
+from .engine import Engine, Threads
+from .foreign import ForeignObjectWarning
 from .opening import in_memory, open_data
-from .partitioned import Engine, Threads
 
 __all__ = [
     "Dataset",
     "Engine",
+    "ForeignObjectWarning",
     "ObjectError",
     "Survey",
     "Threads",

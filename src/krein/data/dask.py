@@ -14,20 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.workers import processors
-from .dataset import (
-    Chunk,
-    Foreign,
-    ForeignObjectWarning,
-    ObjectError,
-    Predict,
-    add_foreign,
-    aligned,
-    is_dask,
-    where_numbered,
-)
-from .foreign import ObjectProfile
+from .chunks import Chunk, ObjectError, Predict, where_numbered
+from .engine import Call, Calls, Task, TaskKilledError, aligned
+from .foreign import ForeignObjects, ObjectProfile
 from .local import CHUNK
-from .partitioned import Call, Calls, Partitioned, Task, TaskKilledError, as_objects
+from .partitioned import Partitioned, as_objects
 
 CONNECT_SECONDS = 5.0
 """Seconds to wait for a scheduler to answer."""
@@ -435,6 +426,20 @@ class DaskCollection(Partitioned):
         self._stack.close()
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection; Dask is not imported to find out.
+
+    Examples
+    --------
+    >>> from krein.data.dask import is_dask
+    >>> is_dask(["house", "mouse"])
+    False
+    """
+    return any(
+        base.__module__.partition(".")[0] in ("dask", "dask_expr") for base in type(X).__mro__
+    )
+
+
 def known_lengths(collection: Any) -> list[Any]:
     """Return the number of objects in each partition, nan where it is unknown."""
     chunks = getattr(collection, "chunks", None)
@@ -567,12 +572,12 @@ def predict_partition(
     )
     if len(chunk) == 0:
         return empty
-    foreign: Foreign = {}, {}
-    add_foreign(foreign, chunk, profile)
-    if foreign[0]:
+    foreign = ForeignObjects(profile)
+    foreign.add(chunk)
+    if foreign.rows:
         from distributed import warn
 
-        warn(ForeignObjectWarning(*foreign))
+        warn(foreign.warning())
     try:
         return function(chunk)
     except ObjectError:

@@ -39,7 +39,7 @@ from ..core.hits import HitEvidence, KnownHits
 from ..core.ranks import Rank, RankAnswers, RankPool, Seen
 from ..core.shapes import CODE, COUNT, ROW, SHARE, Array, Codes, Indices, Mask, Within
 from ..core.space import Embedding, LandmarkSpace
-from ..data.dataset import Chunk, LandmarkColumns
+from ..data.chunks import Chunk, LandmarkColumns
 from ..data.foreign import ObjectProfile, log_sizes
 from ..data.opening import is_empty, map_objects
 from ..measures import Measure
