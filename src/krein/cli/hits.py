@@ -18,8 +18,7 @@ from ..core.shapes import Codes, Indices
 from ..io import DataError, NamedObjects, Source, open_source
 from ..io.hits import KEPT, SCORES, HitTable, ReferenceHits, groups_of_hits, queries, references
 from ..io.labels import FORMS, Labels, OrderedLabels, find_labels
-from ..io.streams import bare_name, file_state, quoted, read_once
-from ..io.tables import read_rows
+from ..io.streams import bare_name, file_state, quoted, read_once, read_rows
 from .options import DataOptions
 from .output import printable, say, warn, warnings_as_lines
 from .reading import describe_classes, describe_small, hint_at_balance, say_groups, small_classes

@@ -23,16 +23,9 @@ import click
 from ..compare.progress import in_words
 from ..io import DataError, Source
 from ..io.source import as_number
-from ..io.streams import (
-    STDIN,
-    atomic_write,
-    bare_name,
-    is_stream,
-    keep_mode,
-    named_writer,
-    share_read,
-)
+from ..io.streams import STDIN, bare_name, is_stream, share_read
 from ..io.tables import JsonLines
+from ..io.writing import atomic_write, keep_mode, named_writer
 from .options import printable
 
 if TYPE_CHECKING:

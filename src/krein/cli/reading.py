@@ -16,9 +16,9 @@ from ..core.ranks import Rank, find_separator, rank_names, rank_path, short_labe
 from ..core.shapes import Indices
 from ..io import DataError, NamedObjects, Source, open_source
 from ..io.labels import PatternLabels
+from ..io.layout import Layout, LayoutSource
 from ..io.source import RecordSource
 from ..io.streams import UnreadableObjectError, read_once
-from ..io.tables import Layout, LayoutSource
 from ..measures.objects import take
 from .measure import ChosenMeasure, check_name, choose_measure, combined_measure, warn_of_matrix
 from .options import DataOptions, message_of, shortened
