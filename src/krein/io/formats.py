@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..wording import parameter
@@ -123,31 +122,26 @@ def open_source(
             raise DataError(f"{path}: is a folder, not a file")
     close_stream(path)
     opened = file_state(path)
-    column = objects if isinstance(objects, str) else None
-    source = _opened(
-        path,
-        format,
-        Options(
-            None,
-            column,
-            labels,
-            names,
-            label_pattern,
-            header,
-            max_size,
-            skip_unlabelled,
-            record_columns=() if column is not None else tuple(objects or ()),
-        ),
-    )
-    return source.changed(opened=opened)
-
-
-def _opened(path: str, format: str | None, options: Options) -> Source:
-    """Return the reader of a file."""
     content: Any = None if format in _SUFFIXES else format
-    if format is None or content is not None:
-        format = _recognised(path)
-    options = replace(options, content=content)
+    column = objects if isinstance(objects, str) else None
+    options = Options(
+        content=content,
+        objects=column,
+        labels=labels,
+        names=names,
+        label_pattern=label_pattern,
+        header=header,
+        max_size=max_size,
+        skip_unlabelled=skip_unlabelled,
+        record_columns=() if column is not None else tuple(objects or ()),
+    )
+    found = _recognised(path) if format is None or content is not None else format
+    return _reader(path, found, options).changed(opened=opened)
+
+
+def _reader(path: str, format: str, options: Options) -> Source:
+    """Return the reader of a file of this format."""
+    content = options.content
     if options.record_columns and (content is not None or format not in RECORD_FORMATS):
         raise ValueError(
             f"{shown(path)} is to be read as {content or format}, but records with the columns "
