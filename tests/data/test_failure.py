@@ -26,7 +26,8 @@ import dask
 import dask.bag as db
 from distributed import Client, LocalCluster
 
-from krein.data.dask import DaskCollection, connect, connected
+from krein.data.collection import DaskCollection
+from krein.data.dask import connect, connected
 from krein.data.storedrows import EngineRows
 from krein.measures import get_measure
 

@@ -21,7 +21,7 @@ from ..measures import Measure
 from ..measures.base import checked_objects
 from ..measures.objects import excerpt, refuse_unordered
 from .chunks import Chunk, Predict
-from .dask import DaskCollection, is_dask, map_lazily
+from .collection import DaskCollection, is_dask, map_lazily
 from .dataset import IN_MEMORY_OBJECTS, Dataset
 from .foreign import ForeignObjects, ObjectProfile
 from .labelling import check_labels

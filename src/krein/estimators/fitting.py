@@ -28,7 +28,7 @@ from ..core.moments import ClassMoments
 from ..core.shapes import COUNT, Array, Indices, Mask, Within
 from ..core.space import LandmarkSpace, Signature
 from ..data.chunks import Chunk, Costed, LandmarkColumns
-from ..data.dask import is_dask
+from ..data.collection import is_dask
 from ..data.dataset import Dataset, FeatureBlock, Survey
 from ..data.labelling import check_groups, codes_of, first_equal, joined_groups, refuse_missing
 from ..data.opening import as_source, in_memory, is_empty, open_data

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .streams import DataError, array_limit, bare_name, open_bytes, refuse_stream, too_large
 
-_LONGEST = 10_000
+_HEADER_BYTES = 10_000
 """Maximum number of characters of a header, which contains a type and a shape."""
 
 
@@ -55,13 +55,13 @@ def read_header(file: IO[bytes]) -> ArrayHeader:
     the length. An item size of 0 is refused: the values would have no bytes in the file, but some
     in memory.
     """
-    start = io.BytesIO(file.read(_LONGEST))
+    start = io.BytesIO(file.read(_HEADER_BYTES))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # odd escapes in a damaged header
             first = npy.read_magic(start) == (1, 0)
             read = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
-            shape, _, dtype = read(start, max_header_size=_LONGEST)
+            shape, _, dtype = read(start, max_header_size=_HEADER_BYTES)
     # damaged bytes make NumPy raise nearly anything
     except Exception as error:
         reason = "it does not begin like a .npy file, or its header is damaged"
