@@ -20,7 +20,7 @@ from krein.cli.messages import one_line
 from krein.compare.cache import BlockCache, CacheError, _machine, remove_stale, temporary_path
 from krein.io import DataError, open_source
 from krein.io.arrays import open_archive
-from krein.io.streams import atomic_write
+from krein.io.writing import atomic_write
 from krein.measures import get_measure
 
 MIB = 2**20

@@ -31,7 +31,7 @@ from krein.cli import web  # noqa: E402 - needs the packages above
 from krein.cli.web import make_app  # noqa: E402
 
 # some requests contain objects far shorter than the training objects, which gives a warning
-pytestmark = pytest.mark.filterwarnings("ignore::krein.data.dataset.ForeignObjectWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::krein.data.ForeignObjectWarning")
 
 CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser")) if p), None)
 PATTERN = ("--label-pattern", r"family=(\w+)")

@@ -32,8 +32,8 @@ with warnings.catch_warnings():
 
 from distributed import Client, LocalCluster
 
-from krein.data.dask import DaskCollection, spread
-from krein.data.dataset import Chunk, LandmarkColumns, where_in_runs, where_numbered
+from krein.data.chunks import Chunk, LandmarkColumns, where_in_runs, where_numbered
+from krein.data.collection import DaskCollection, spread
 from krein.data.partitioned import (
     FEATURE_BYTES,
     LONGEST_SECONDS,

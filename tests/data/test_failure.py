@@ -26,8 +26,9 @@ import dask
 import dask.bag as db
 from distributed import Client, LocalCluster
 
-from krein.data.dask import DaskCollection, connect, connected
-from krein.data.partitioned import EngineRows
+from krein.data.collection import DaskCollection
+from krein.data.dask import connect, connected
+from krein.data.storedrows import EngineRows
 from krein.measures import get_measure
 
 pytestmark = pytest.mark.slow

@@ -19,8 +19,8 @@ from krein import IKFD, IKQD, PCVM
 from krein.core.pcvm.rows import Rows
 from krein.data import ObjectError
 from krein.data.dataset import SAMPLED_PER_CLASS, FeatureBlock, uniform_keys
-from krein.data.filerows import FileRows
 from krein.data.local import MappedFile, SourceFile
+from krein.data.storedrows import FileRows
 from krein.datasets import make_protein_families
 from krein.io import DataError, open_source
 from krein.landmarks import Random
@@ -461,7 +461,7 @@ def test_too_little_disk_space_is_reported_in_advance(monkeypatch, tmp_path, sma
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     usage = type("Usage", (), {"free": 1000})
-    monkeypatch.setattr("krein.data.filerows.shutil.disk_usage", lambda place: usage)
+    monkeypatch.setattr("krein.data.storedrows.shutil.disk_usage", lambda place: usage)
     with pytest.raises(OSError, match="1,000 × 20 features need"):
         PCVM("elm", landmarks=np.arange(20)).fit(mapped, y)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from krein import KreinClassifier
-from krein.data.dataset import ForeignObjectWarning
+from krein.data.foreign import ForeignObjectWarning
 
 pytest.importorskip("distributed")
 with warnings.catch_warnings():
@@ -46,13 +46,13 @@ def check(p, found, there):
     assert "partition 2, object 0, partition 2, object 1" in str(found[1])
 
 
-@pytest.mark.filterwarnings("ignore::krein.data.dataset.ForeignObjectWarning")
+@pytest.mark.filterwarnings("ignore::krein.data.ForeignObjectWarning")
 def test_partitions_in_this_process(model):
     there = model.novelty(NEW)
     check(*warned(model, "synchronous", 2), there)
 
 
-@pytest.mark.filterwarnings("ignore::krein.data.dataset.ForeignObjectWarning")
+@pytest.mark.filterwarnings("ignore::krein.data.ForeignObjectWarning")
 def test_the_client_of_a_cluster_is_warned(model):
     there = model.novelty(NEW)
     with (

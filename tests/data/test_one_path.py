@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-import krein.data.filerows
+import krein.data.storedrows
 from krein import IKFD, IKQD, PCVM, KreinClassifier
 from krein.compare.pairs import Counter
 from krein.compare.workers import processors
 from krein.core.moments import ClassMoments
 from krein.data import open_data
-from krein.data.dataset import aligned
+from krein.data.engine import aligned
 from krein.data.partitioned import PILOT
 from krein.io import open_source
 from krein.landmarks import Auto
@@ -233,13 +233,13 @@ def test_systems_without_posix_calls_give_the_same_results(monkeypatch, tmp_path
         monkeypatch.delattr(os, name, raising=False)
     monkeypatch.delattr(mmap, "MADV_DONTNEED", raising=False)
     reads = []
-    read = krein.data.filerows.FileRows.read
+    read = krein.data.storedrows.FileRows.read
 
     def counted(self, *args):
         reads.append(args[:2])
         return read(self, *args)
 
-    monkeypatch.setattr(krein.data.filerows.FileRows, "read", counted)
+    monkeypatch.setattr(krein.data.storedrows.FileRows, "read", counted)
     equal_models(model, PCVM("levenshtein", landmarks=GIVEN, n_jobs=2).fit(path), WORDS[:200])
     assert reads
     assert processors() >= 1

@@ -7,7 +7,7 @@ import pytest
 
 from krein import IKFD, KreinClassifier, load
 from krein.core.ranks import RankAnswers
-from krein.data.dataset import ForeignObjectWarning
+from krein.data.foreign import ForeignObjectWarning
 from krein.estimators import firstlook
 from krein.model.parts import Comparisons
 

@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 from krein import IKFD, KreinClassifier, load
 from krein.core.cascade import pooled
-from krein.data.dataset import ForeignObjectWarning
+from krein.data.foreign import ForeignObjectWarning
 from krein.estimators.secondlook import N_RANDOM
 
 

@@ -209,7 +209,7 @@ class TestAnyOrder:
     def test_blocks_of_any_size(self, table, monkeypatch):
         rows = self.random_rows(2)
         once = self.read(table, rows)
-        monkeypatch.setattr("krein.io.hits.BLOCK", 37)
+        monkeypatch.setattr("krein.io.hittable.BLOCK", 37)
         assert self.read(table, rows) == once
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from krein import KreinClassifier, load
-from krein.data.dataset import ForeignObjectWarning
-from krein.data.foreign import ObjectProfile
+from krein.data.foreign import ForeignObjectWarning, ObjectProfile
 from krein.datasets import make_protein_families
 from krein.reject import RejectingClassifier
 
@@ -116,7 +115,7 @@ def test_a_file_gives_one_warning_with_names(proteins, tmp_path, monkeypatch):
 
 def test_only_the_first_foreign_objects_of_a_file_are_listed(proteins, tmp_path, monkeypatch):
     model, _ = proteins
-    monkeypatch.setattr("krein.data.dataset.LISTED", 4)
+    monkeypatch.setattr("krein.data.foreign.LISTED", 4)
     path = tmp_path / "new.fasta"
     path.write_text("".join(f">s{i}\n{DNA}\n" for i in range(9)))
     (found,) = warned(lambda: list(model.predict(path)))

@@ -170,7 +170,7 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("krein.io.streams.os.fsync", fail)
+    monkeypatch.setattr("krein.io.writing.os.fsync", fail)
     with pytest.raises(KeyboardInterrupt):
         write_report(made_up(), path, title="second")
     assert path.read_text("utf-8") == before

@@ -13,8 +13,9 @@ import click
 
 from ..io import DataError, NamedObjects, Source
 from ..io.airr import NO_CELL, ReceptorTable
+from ..io.layout import LayoutSource
 from ..io.streams import read_lines
-from ..io.tables import LayoutSource, TableFile
+from ..io.tables import TableFile
 from .output import RowWriter, as_cell, choose_row_format, writing
 from .status import Row, answer_of, is_classified
 

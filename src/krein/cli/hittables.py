@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from ..core.evidence import VOTERS
 from ..core.shapes import Codes, Indices
 from ..io import DataError, NamedObjects, Source, open_source
-from ..io.hits import KEPT, SCORES, HitTable, ReferenceHits, groups_of_hits, queries, references
+from ..io.hits import KEPT, ReferenceHits, groups_of_hits, queries, references
+from ..io.hittable import SCORES, HitTable
 from ..io.labels import FORMS, Labels, OrderedLabels, find_labels
-from ..io.streams import bare_name, file_state, quoted, read_once
-from ..io.tables import read_rows
+from ..io.streams import bare_name, file_state, quoted, read_once, read_rows
 from .classes import describe_classes, describe_small, hint_at_balance, small_classes
 from .messages import printable
 from .options import DataOptions, NewObjects

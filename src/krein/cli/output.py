@@ -14,23 +14,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 import click
 
 from ..io import DataError, Source
 from ..io.source import as_number
-from ..io.streams import (
-    STDIN,
-    atomic_write,
-    bare_name,
-    is_stream,
-)
+from ..io.streams import STDIN, bare_name, is_stream
 from ..io.tables import JsonLines
+from ..io.writing import atomic_write
 from .messages import printable
-
-if TYPE_CHECKING:
-    pass
 
 
 def check_target(

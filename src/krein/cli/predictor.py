@@ -17,7 +17,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.dataset import NAMED, describe_foreign
+from ..data.foreign import NAMED, describe_foreign
 from ..io import DataError, NamedObjects, Source, open_source
 from ..io.tables import JsonLines
 from ..measures import take

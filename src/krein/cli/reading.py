@@ -15,9 +15,9 @@ import numpy as np
 from ..core.shapes import Indices
 from ..io import DataError, NamedObjects, Source, open_source
 from ..io.labels import PatternLabels
+from ..io.layout import Layout, LayoutSource
 from ..io.source import RecordSource
 from ..io.streams import UnreadableObjectError, read_once
-from ..io.tables import Layout, LayoutSource
 from ..measures.objects import take
 from .classes import describe_small, small_classes, warn_of_single
 from .measure import ChosenMeasure, check_name, choose_measure, combined_measure, warn_of_matrix

@@ -13,7 +13,8 @@ from hashlib import file_digest
 from typing import IO, Any
 
 from ..io import DataError, Source
-from ..io.streams import is_stream, keep_mode, named_writer
+from ..io.streams import is_stream
+from ..io.writing import keep_mode, named_writer
 from .predictor import Predictor
 from .terminal import warn
 

@@ -57,7 +57,7 @@ def warn(text: str) -> None:
 def warnings_as_lines() -> Iterator[None]:
     """Print Python warnings in the style of the command: one line each on standard error."""
     # the command reports these itself
-    from ..data.dataset import ForeignObjectWarning
+    from ..data.foreign import ForeignObjectWarning
     from ..measures.precomputed import KindWarning
 
     with warnings.catch_warnings(record=True) as caught:

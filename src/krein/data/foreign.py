@@ -1,7 +1,7 @@
-"""Which objects are foreign: of another kind than those that a model was fitted to.
+"""Foreign objects: of another kind than those that a model was fitted to.
 
 These are DNA for a model of proteins, or series on another length scale. They are not compared: a
-comparison may take long, and a label would be meaningless.
+comparison may take long, and a label would be meaningless. One warning names them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from ..core.shapes import Array
 from ..measures import Measure
 from ..measures.objects import NUCLEOTIDE_SHARE, NUCLEOTIDES
+from .chunks import Chunk
 
 SILENT = "-.*X"
 """Gaps, stops and unknown letters; U becomes X if unknown letters are replaced."""
@@ -30,6 +31,12 @@ are of another kind."""
 
 LOOKED_AT = 1_000
 """Number of training objects that are examined."""
+
+NAMED = 5
+"""Number of objects that are named in a warning."""
+
+LISTED = 10_000
+"""Maximum number of rows listed per reason: a file may contain more objects than fit in memory."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,73 @@ class ObjectProfile:
             if scored >= FEWEST_LETTERS and kinds >= FEWEST_KINDS and mostly:
                 return "letters of DNA or RNA"
         return None
+
+
+class ForeignObjectWarning(UserWarning):
+    """New objects look unlike those that the model was fitted to, and were not compared with them.
+
+    Their novelty is 0, and all classes have the same probability.
+    `rows` contains their rows in X, by reason. For a file, rows are counted from its first object,
+    up to 10,000 are listed per reason, and the warning comes after the last chunk. For a Dask
+    collection, there is one warning per partition, and rows are counted within it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from krein import KreinClassifier
+    >>> from krein.datasets import make_protein_families
+    >>> from krein.data import ForeignObjectWarning
+    >>> X, y = make_protein_families(40, random_state=0)
+    >>> clf = KreinClassifier("smith-waterman").fit(X, y)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = clf.predict([X[0], "ACGTTGCAACGTTGCAACGTTGCA"])
+    >>> isinstance(caught[0].message, ForeignObjectWarning), caught[0].message.rows
+    (True, {'letters of DNA or RNA': [1]})
+    """
+
+    def __init__(self, rows: dict[str, list[int]], named: dict[str, tuple[list[str], int]]) -> None:
+        self.rows, self.named = rows, named
+        super().__init__(rows, named)  # so that it can be sent to other processes
+
+    def __str__(self) -> str:
+        return describe_foreign(self.named)
+
+
+class ForeignObjects:
+    """The foreign objects that were found chunk by chunk: their rows, and some of their names."""
+
+    def __init__(self, profile: ObjectProfile | None) -> None:
+        self.profile = profile
+        self.rows: dict[str, list[int]] = {}  # by reason
+        self.named: dict[str, tuple[list[str], int]] = {}  # some names and the number of all
+
+    def add(self, chunk: Chunk) -> None:
+        """Add those of one more chunk."""
+        foreign = {} if self.profile is None else self.profile.foreign(chunk.objects)
+        for reason, places in foreign.items():
+            rows = self.rows.setdefault(reason, [])
+            rows += [chunk.start + i for i in places[: LISTED - len(rows)]]
+            names, n = self.named.get(reason, ([], 0))
+            more = [chunk.where(i) for i in places[: NAMED - len(names)]]
+            self.named[reason] = names + more, n + len(places)
+
+    def warning(self) -> ForeignObjectWarning:
+        """Return the warning that names them."""
+        return ForeignObjectWarning(self.rows, self.named)
+
+
+def describe_foreign(named: dict[str, tuple[list[str], int]]) -> str:
+    """Return a message about objects of another kind: some names and the number, by reason.
+
+    >>> print(describe_foreign({"letters of DNA or RNA": (["a", "b"], 7)}))
+    not compared, because they are of another kind: a, b and 5 more (letters of DNA or RNA)
+    """
+    parts = []
+    for why, (names, n) in named.items():
+        more = f" and {n - len(names):,} more" if n > len(names) else ""
+        parts.append(f"{', '.join(names)}{more} ({why})")
+    return f"not compared, because they are of another kind: {'; '.join(parts)}"
 
 
 def _length(one: Any) -> int | None:

@@ -25,20 +25,10 @@ from ..core.moments import ClassMoments, OrderedSum, ordered_sum
 from ..core.pcvm.rows import Rows
 from ..core.shapes import Array, Indices
 from ..measures import Measure, take
-from .dataset import (
-    Add,
-    Chunk,
-    Dataset,
-    FeatureBlock,
-    Labelled,
-    Provenance,
-    Term,
-    Value,
-    join_labels,
-    where_numbered,
-)
-from .filerows import FileRows
+from .chunks import Add, Chunk, Provenance, Term, Value, where_numbered
+from .dataset import Dataset, FeatureBlock, Labelled, join_labels
 from .labelling import LABELS_AT_ONCE
+from .storedrows import FileRows
 
 CHUNK = 4096
 """Default number of objects read at a time."""
@@ -97,6 +87,25 @@ class Local(Dataset):
                 counter.include(cost)
                 yield value
 
+    def keep(
+        self, term: Term[FeatureBlock], width: int, block_rows: int, counter: Counter
+    ) -> tuple[Rows, ClassMoments]:
+        """Write the values to a file of N·width doubles, which is deleted after the fit."""
+        found = self.survey()
+        shape = found.n_objects, width
+        kept = FileRows(shape, len(found.classes), self.workers, self.folder)
+        moments: OrderedSum[ClassMoments] = OrderedSum(plus)
+        try:
+            for block in self.each(term, block_rows, width, counter):
+                kept.append(block)
+                moments.push(block.moments)
+            kept.finish()
+            kept.watch(self.verbose)
+        except BaseException:
+            kept.close()
+            raise
+        return kept, moments.result()
+
 
 @dataclass(eq=False)
 class Memory(Local):
@@ -143,32 +152,11 @@ class Memory(Local):
         return take(self.objects, indices), self.labels[indices]
 
 
-def keep_in_file(
-    self: Local, term: Term[FeatureBlock], width: int, block_rows: int, counter: Counter
-) -> tuple[FileRows, ClassMoments]:
-    """Write the values to a file of N·width doubles, which is deleted after the fit."""
-    found = self.survey()
-    shape = found.n_objects, width
-    kept = FileRows(shape, len(found.classes), self.workers, self.folder)
-    moments: OrderedSum[ClassMoments] = OrderedSum(plus)
-    try:
-        for block in self.each(term, block_rows, width, counter):
-            kept.append(block)
-            moments.push(block.moments)
-        kept.finish()
-        kept.watch(self.verbose)
-    except BaseException:
-        kept.close()
-        raise
-    return kept, moments.result()
-
-
 @dataclass(eq=False)
 class SourceFile(Local):
     """The objects of a `krein.io` source, with its own labels or the given ones."""
 
     source: Any
-    keep = keep_in_file
 
     def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
         """Yield the chunks of the source."""
@@ -198,7 +186,6 @@ class MappedFile(Local):
     """
 
     X: NDArray[Any]
-    keep = keep_in_file
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -20,18 +20,10 @@ from ..core.shapes import Array
 from ..measures import Measure
 from ..measures.base import checked_objects
 from ..measures.objects import excerpt, refuse_unordered
-from .dask import DaskCollection, map_lazily
-from .dataset import (
-    IN_MEMORY_OBJECTS,
-    Chunk,
-    Dataset,
-    Foreign,
-    ForeignObjectWarning,
-    Predict,
-    add_foreign,
-    is_dask,
-)
-from .foreign import ObjectProfile
+from .chunks import Chunk, Predict
+from .collection import DaskCollection, is_dask, map_lazily
+from .dataset import IN_MEMORY_OBJECTS, Dataset
+from .foreign import ForeignObjects, ObjectProfile
 from .labelling import check_labels
 from .local import CHUNK, MappedFile, Memory, SourceFile
 
@@ -219,7 +211,6 @@ def map_objects(
     if is_dask(X):
         return map_lazily(_in_columns(X, measure), function, shape, dtype, profile)
     workers = count_workers(n_jobs, default_all=measure.releases_gil)
-    foreign: Foreign = {}, {}
     if _mapped(X, measure):
         chunks = MappedFile(X, measure=measure).chunks(IN_MEMORY_OBJECTS)
     elif in_memory(X, measure):
@@ -231,12 +222,13 @@ def map_objects(
             return chunk, np.concatenate([function(block) for block in chunk.blocks(block_rows)])
 
         return _one_by_one(in_order(answer, chunks, workers), profile)
+    foreign = ForeignObjects(profile)
     found: list[NDArray[Any]] = []
     for chunk in chunks:
-        add_foreign(foreign, chunk, profile)
+        foreign.add(chunk)
         found += in_order(function, chunk.blocks(block_rows), workers)
-    if foreign[0]:
-        warnings.warn(ForeignObjectWarning(*foreign), stacklevel=_STACK)
+    if foreign.rows:
+        warnings.warn(foreign.warning(), stacklevel=_STACK)
     return np.concatenate(found)
 
 
@@ -244,9 +236,9 @@ def _one_by_one(
     answered: Iterator[tuple[Chunk, NDArray[Any]]], profile: ObjectProfile | None
 ) -> Iterator[NDArray[Any]]:
     """Yield the results of each chunk of a file, and warn after the last one."""
-    foreign: Foreign = {}, {}
+    foreign = ForeignObjects(profile)
     for chunk, found in answered:
-        add_foreign(foreign, chunk, profile)
+        foreign.add(chunk)
         yield found
-    if foreign[0]:
-        warnings.warn(ForeignObjectWarning(*foreign), stacklevel=2)
+    if foreign.rows:
+        warnings.warn(foreign.warning(), stacklevel=2)

@@ -1,7 +1,6 @@
 """Objects in partitions that an engine stores: functions are sent to them, sums come back.
 
-An `Engine` runs functions somewhere and keeps their results there; `Threads` is the simplest one.
-`Partitioned` divides the passes over a data set into tasks for any engine. Blocks are the same as
+`Partitioned` divides the passes over a data set into tasks for any `Engine`. Blocks are the same as
 in an in-memory fit, counted from the first object. A task handles a run of blocks that is a whole
 branch of the tree of sums, about one partition or less. If a partition ends inside the run, the
 remaining objects are sent to it. Results therefore do not depend on partitions, workers, or the
@@ -14,12 +13,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from operator import add as plus
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,148 +24,25 @@ from ..compare.pairs import Counter, Pairs
 from ..compare.progress import progress
 from ..compare.workers import limit_blas_threads
 from ..core.moments import FAN, ClassMoments, OrderedSum, ordered_sum
-from ..core.pcvm.rows import Block, Rows, RowTerm, add_sums, rows_per_block, sums
+from ..core.pcvm.rows import Rows, rows_per_block
 from ..core.shapes import Array, Indices
 from ..measures import Measure, take
 from ..measures.objects import Objects
-from .dataset import (
+from .chunks import (
     Add,
     Chunk,
     Costed,
-    Dataset,
-    FeatureBlock,
     ObjectError,
-    RowLabels,
     Term,
     Value,
     add_costed,
-    aligned,
-    join_labels,
     joined,
     where_in_runs,
     where_numbered,
 )
-from .filerows import BlockMaker, StoredRows
-
-Task = Any
-"""A present or future result that an engine stores and accepts as an argument of other tasks."""
-
-Calls = Sequence[tuple[Any, ...]]
-"""The arguments of several calls of one function: values, tasks, a `Call`, or lists of them."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """A function call as an argument of a task: it runs before the task, and belongs to it.
-
-    Unlike a separate task, it does not start early and occupy memory that others need.
-    """
-
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-
-
-class TaskKilledError(RuntimeError):
-    """Several workers died running the same task; `number` is its position among the tasks."""
-
-    def __init__(self, message: str, number: int | None = None) -> None:
-        super().__init__(message)
-        self.number = number
-
-
-class Engine(Protocol):
-    """Runs functions somewhere and keeps their results there until they are needed.
-
-    Another engine is one class with these methods; the code that divides data into tasks uses
-    nothing else.
-
-    Examples
-    --------
-    >>> from krein.data import Engine, Threads
-    >>> engine: Engine = Threads(2)
-    >>> shared = engine.broadcast(10)
-    >>> engine.gather(engine.submit(pow, [(2, 3), (shared, 2)]))
-    [8, 100]
-    """
-
-    threads: int
-    """Number of tasks that run at a time."""
-
-    def broadcast(self, item: Any) -> Task:
-        """Send `item` to every worker once, when it is first needed."""
-
-    def submit(
-        self, function: Callable[..., Any], calls: Calls, beside: Sequence[Task] | None = None
-    ) -> list[Task]:
-        """Start `function(*call)` for every call; arguments may be tasks, a `Call`, or lists.
-
-        With `beside`, each preferably runs where that task's result is stored.
-        """
-
-    def completed(self, tasks: list[Task]) -> Iterator[tuple[int, Task]]:
-        """Yield the tasks with their numbers as they finish, and release them; empties the list."""
-
-    def gather(self, tasks: Sequence[Task]) -> list[Any]:
-        """Return the results in the order of the tasks; errors are raised here."""
-
-
-class Threads:
-    """The engine of this process.
-
-    Parameters
-    ----------
-    threads : int
-        Number of threads that run tasks at the same time.
-
-    Examples
-    --------
-    >>> from krein.data.partitioned import Threads
-    >>> engine = Threads(2)
-    >>> engine.gather(engine.submit(pow, [(2, 3), (3, 2)]))
-    [8, 9]
-    """
-
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="krein")
-
-    def broadcast(self, item: Any) -> Task:
-        """Return the item: it is here already."""
-        return item
-
-    def submit(
-        self, function: Callable[..., Any], calls: Calls, beside: Sequence[Task] | None = None
-    ) -> list[Task]:
-        """Start the calls. One that depends on another starts after it, which avoids deadlocks."""
-        return [self._pool.submit(_run, function, call) for call in calls]
-
-    def completed(self, tasks: list[Task]) -> Iterator[tuple[int, Task]]:
-        """Yield the tasks with their numbers as they end."""
-        number = {task: i for i, task in enumerate(tasks)}
-        tasks.clear()
-        for task in as_completed(number):
-            task.result()
-            yield number[task], task
-
-    def gather(self, tasks: Sequence[Task]) -> list[Any]:
-        """Return the results."""
-        return [task.result() for task in tasks]
-
-
-def _run(function: Callable[..., Any], call: tuple[Any, ...]) -> Any:
-    with limit_blas_threads():
-        return function(*(_resolved(argument) for argument in call))
-
-
-def _resolved(argument: Any) -> Any:
-    if isinstance(argument, Future):
-        return argument.result()
-    if isinstance(argument, Call):
-        return argument.function(*(_resolved(item) for item in argument.arguments))
-    if isinstance(argument, list):
-        return [_resolved(item) for item in argument]
-    return argument
-
+from .dataset import Dataset, FeatureBlock, join_labels
+from .engine import Call, Engine, Task, TaskKilledError, aligned, branches, tree_sum
+from .storedrows import EngineRows
 
 # -------------------------------------------------------------------------------------------------
 # Divide work into tasks: few enough to schedule, enough to keep all workers busy.
@@ -355,128 +228,10 @@ def compare_objects(
         return measure.block(B, A) if swapped else measure.block(A, B)
 
 
-def branches(engine: Engine, tasks: Sequence[Task], add: Add[Any]) -> list[Task]:
-    """Return the sums of `FAN` results each, merged where they are stored."""
-    parts = [list(tasks[i : i + FAN]) for i in range(0, len(tasks), FAN)]
-    return engine.submit(ordered_sum, [(part, add) for part in parts])
-
-
-def tree_sum(engine: Engine, tasks: Sequence[Task], add: Add[Any]) -> Any:
-    """Return the sum of the results in the fixed order, merged on the engine `FAN` at a time."""
-    while len(tasks) > FAN:
-        tasks = branches(engine, tasks, add)
-    return ordered_sum(engine.gather(tasks), add)
-
-
-# -------------------------------------------------------------------------------------------------
-# Rows that stay with an engine: a pass sends vectors of basis length and gets sums back.
-# -------------------------------------------------------------------------------------------------
-
-
-class EngineRows(StoredRows):
-    """Blocks of `step` rows each, kept on the workers that computed them.
-
-    Only the few features that `thinned` fetches leave them.
-    """
-
-    def __init__(
-        self,
-        engine: Engine,
-        blocks: list[Task],
-        step: int,
-        shape: tuple[int, int],
-        n_classes: int,
-    ) -> None:
-        super().__init__(shape, n_classes)
-        self.engine, self.blocks, self.step = engine, blocks, step
-        tasks = engine.submit(block_labels, [(block,) for block in blocks])
-        self.labels = join_labels(engine.gather(tasks))
-
-    def replace_values(self) -> None:
-        """Have workers compute the features of each block and drop its values.
-
-        At most one block per thread exists twice.
-        """
-        shared = self.engine.broadcast(self.maker)
-        # change the list in place: all views share it, so closing the values closes the features
-        self.blocks[:] = self.engine.submit(
-            make_features, [(block, shared) for block in self.blocks], beside=list(self.blocks)
-        )
-
-    def close(self) -> None:
-        """Release the blocks on the workers, for all views of them."""
-        self.blocks.clear()
-        super().close()
-
-    def __iter__(self) -> Iterator[Block]:
-        raise TypeError("rows on a cluster are summed there: use total")
-
-    def thinned(self, n_rows: int, without: Indices | None = None) -> Rows:
-        """Return about `n_rows` of the rows, in memory, or all if there are fewer."""
-        if n_rows < self.shape[0] or without is not None:
-            return super().thinned(n_rows, without)
-        everyone = np.arange(self.shape[0])
-        return Rows(self.features(everyone), self.y, self.weight, n_classes=self.n_classes)
-
-    def features(self, rows: Indices) -> Array:
-        """Return the features of these rows, given in ascending order."""
-        step, blocks, engine = self.step, self.blocks, self.engine
-        edges = np.searchsorted(rows, np.arange(0, len(blocks) + 1) * step)
-        wanted = [rows[a:b] - i * step for i, (a, b) in enumerate(pairwise(edges))]
-        found = engine.submit(block_rows_at, list(zip(blocks, wanted, strict=True)))
-        return self.maker.features(np.concatenate(engine.gather(found)))
-
-    def sum(self, term: RowTerm) -> list[Array]:
-        """Return Σ term(block), computed where each block is stored and merged as a tree."""
-        engine = self.engine
-        shared = engine.broadcast((term, self.maker, self.block_rows))
-        leaves = engine.submit(sum_block, [(block, shared) for block in self.blocks])
-        total: list[Array] = tree_sum(engine, leaves, add_sums)
-        return total
-
-
-# Dask's dashboard shows these functions by name, too
-
-
-def sum_block(kept: Costed[FeatureBlock], shared: tuple[RowTerm, BlockMaker, int]) -> list[Array]:
-    """Return the sum of a pass over one kept part: a term, how blocks are made, their size."""
-    term, maker, block_rows = shared
-    block, _ = kept
-    values, codes, weights = aligned(block.F), block.codes, aligned(block.weights)
-    # allocating fresh memory for every block would take longer than the pass
-    room = np.empty((min(block_rows, len(values)), values.shape[1]))
-
-    def one(start: int) -> list[Array]:
-        part = slice(start, start + block_rows)
-        F, some = values[part], None if weights is None else weights[part]
-        return sums(term(maker(F, codes[part], some, out=room[: len(F)])))
-
-    with limit_blas_threads():
-        return ordered_sum(map(one, range(0, len(values), block_rows)), add_sums)
-
-
-def make_features(kept: Costed[FeatureBlock], maker: BlockMaker) -> Costed[FeatureBlock]:
-    """Return the features of one kept part, computed from its values."""
-    block, cost = kept
-    return replace(block, F=maker.features(aligned(block.F))), cost
-
-
 def block_moments(kept: Costed[FeatureBlock]) -> Costed[ClassMoments]:
     """Return the moments of one kept part."""
     block, cost = kept
     return block.moments, cost
-
-
-def block_labels(kept: Costed[FeatureBlock]) -> RowLabels:
-    """Return the class codes and the weights of one kept part."""
-    block, _ = kept
-    return block.codes, block.weights
-
-
-def block_rows_at(kept: Costed[FeatureBlock], places: Indices) -> Array:
-    """Return some rows of one kept part."""
-    F: Array = kept[0].F[places]
-    return F
 
 
 # -------------------------------------------------------------------------------------------------

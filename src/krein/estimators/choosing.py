@@ -11,7 +11,8 @@ from ..compare.pairs import Pairs, try_symmetry
 from ..core.calibration import Family
 from ..core.shapes import Array, Codes, Indices, Mask
 from ..core.space import LandmarkSpace, unit_of
-from ..data.dataset import Dataset, LandmarkColumns
+from ..data.chunks import LandmarkColumns
+from ..data.dataset import Dataset
 from ..data.labelling import codes_of
 from ..landmarks import Rule, Selection, select_landmarks
 from ..landmarks.base import All, Given, check_landmarks

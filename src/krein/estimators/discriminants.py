@@ -32,7 +32,7 @@ from ..core.gaussian import (
 from ..core.moments import ClassMoments
 from ..core.shapes import CODE, NON_NEGATIVE, ROWS, SHARE, Array, Codes, Indices
 from ..core.space import POWERS, LandmarkSpace, Power, check_level, signed_eigen
-from ..data.dataset import Chunk, Costed, LandmarkColumns
+from ..data.chunks import Chunk, Costed, LandmarkColumns
 from ..data.labelling import codes_of
 from ..landmarks import Selection, get_rule
 from ..model.heads import LinearHead, LinkName, QuadraticHead

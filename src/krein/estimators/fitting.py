@@ -27,7 +27,9 @@ from ..core.calibration import Family, Priors
 from ..core.moments import ClassMoments
 from ..core.shapes import COUNT, Array, Indices, Mask, Within
 from ..core.space import LandmarkSpace, Signature
-from ..data.dataset import Chunk, Costed, Dataset, FeatureBlock, LandmarkColumns, Survey, is_dask
+from ..data.chunks import Chunk, Costed, LandmarkColumns
+from ..data.collection import is_dask
+from ..data.dataset import Dataset, FeatureBlock, Survey
 from ..data.labelling import check_groups, codes_of, first_equal, joined_groups, refuse_missing
 from ..data.opening import as_source, in_memory, is_empty, open_data
 from ..landmarks import Rule

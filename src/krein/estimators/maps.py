@@ -18,7 +18,7 @@ from ..compare.pairs import block_rows
 from ..core.moments import ClassMoments
 from ..core.shapes import Array
 from ..core.space import Embedding, LandmarkSpace, embed, signed_eigen, stable_rank
-from ..data.dataset import Chunk, Costed, LandmarkColumns
+from ..data.chunks import Chunk, Costed, LandmarkColumns
 from ..data.labelling import check_labels
 from ..data.local import Memory
 from ..data.opening import open_data

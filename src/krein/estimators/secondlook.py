@@ -14,7 +14,7 @@ from ..core.chance import Chance
 from ..core.conformal import FOUND_BY_CHANCE
 from ..core.evidence import VOTERS, Evidence, Neighbours, apart_from, nearest_landmarks, squared
 from ..core.shapes import Array, Codes, Indices
-from ..data.dataset import Chunk
+from ..data.chunks import Chunk
 from ..data.foreign import TIMES, log_sizes
 from ..measures import take
 from ..model.heads import Head

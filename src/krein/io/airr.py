@@ -20,14 +20,14 @@ from itertools import islice
 
 from ..measures.receptors import as_text, locus_of
 from .labels import Labels
+from .layout import Layout, LayoutSource
 from .source import Record
 from .streams import DataError, quoted
-from .tables import Layout, LayoutSource
 
 CELLS = ("cell_id", "barcode", "complex.id")
 PRODUCTIVE = ("productive",)
 COUNTS = ("umis", "umi_count", "duplicate_count", "consensus_count", "reads")
-USUAL_NAMES = ("sequence_id", "contig_id", *CELLS[:2])
+RECEPTOR_NAMES = ("sequence_id", "contig_id", *CELLS[:2])
 NO_CELL = ("", "0", "na", "nan", "none")
 """Entries for a chain without a partner; VDJdb's is 0."""
 
@@ -50,13 +50,13 @@ def open_receptors(
     )
     names = found.cell_column  # of the receptor, not of a chain
     if names is None:
-        names = _first_column(layout, USUAL_NAMES) if layout.names is None else layout.names
+        names = _first_column(layout, RECEPTOR_NAMES) if layout.names is None else layout.names
     return found.changed(layout=replace(layout, names=names))
 
 
 def used_columns(layout: Layout) -> list[int]:
     """Return the columns that are read; files with columns need not decode the others."""
-    found = (_first_column(layout, names) for names in (CELLS, USUAL_NAMES, COUNTS, PRODUCTIVE))
+    found = (_first_column(layout, names) for names in (CELLS, RECEPTOR_NAMES, COUNTS, PRODUCTIVE))
     roles = {*layout.objects, layout.labels, layout.names, *found}
     return sorted(at for at in roles if at is not None)
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from ..wording import parameter
-from .streams import DataError, bare_name, close_stream, quoted
+from .npy import as_labels, load_npy
+from .streams import DataError, TableRow, bare_name, close_stream, quoted, read_rows
 
 _JOINED = re.compile(
     r"(?:^|\|)(?:sp|tr|ref|gb|emb|dbj|tpg|tpe|tpd|pir|prf|lcl)\|([^|]*)(?:\|([^|]*))?",
@@ -69,7 +70,6 @@ FORMS: tuple[Callable[[str], str], ...] = (str, accession, unversioned, entry_na
 """Forms of an identifier, the most exact first: unchanged, and the functions above."""
 
 
-TableRow = tuple[int, list[str]]  # its line in the file, its cells
 Stated = Sequence[str | None]  # labels in the records themselves
 
 USUAL_LABELS = ("label", "labels", "class", "family", "target")
@@ -338,15 +338,11 @@ def read_labels(labels: str, max_size: int | None = None, skip: bool = False) ->
             f"one line per object)"
         )
     if bare_name(path).endswith(".npy"):
-        from .arrays import as_labels, load_npy
-
         found = as_labels(load_npy(path, max_size), path)
         missing = [i for i, label in enumerate(found) if not label]
         if missing and not skip:
             raise DataError(f"{path}, object {missing[0]}: has no label")
         return OrderedLabels(path, found, skip)
-    from .tables import read_rows
-
     close_stream(path)
     rows = list(read_rows(path, None, empty=True, max_size=max_size))
     while rows and not "".join(rows[-1][1]).strip():

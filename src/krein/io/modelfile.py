@@ -21,17 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..wording import article
-from .arrays import ArrayFormatError, check_characters, read_header, read_values
+from .npy import ArrayFormatError, check_characters, read_header, read_values
 from .streams import (
     CELL,
     MIB,
     DataError,
     array_limit,
-    atomic_write,
     is_stream,
     refuse_stream,
     size_of,
 )
+from .writing import atomic_write
 
 FORMAT = 1
 """Number of the format that is written and read."""

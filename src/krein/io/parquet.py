@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .airr import open_receptors, used_columns
+from .layout import LayoutSource, decide_layout
 from .source import ContentKind, Options, Record
 from .streams import TEXT_RATIO, DataError, array_limit, bare_name, record_limit, too_large
-from .tables import LayoutSource, decide_layout
 
 BATCH = 4096
 """Maximum number of rows decoded at a time."""

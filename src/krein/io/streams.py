@@ -1,4 +1,4 @@
-"""Bytes and lines of strangers' files: limits, compression, pipes, and atomic writing.
+"""Bytes, lines and rows of strangers' files: limits, compression and pipes.
 
 Every reader takes its bytes from here. A few bytes of a compressed file can expand to gigabytes,
 and a line need never end, so the sizes that a file claims are checked against limits before memory
@@ -10,6 +10,7 @@ installed. Text is UTF-8, with or without a byte order mark.
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import io
 import lzma
@@ -25,10 +26,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
-from typing import IO, Any, BinaryIO, Generic, TypeVar
+from itertools import chain
+from typing import IO, Any, Generic, TypeVar
 
-from ..compare.cache import remove_stale, temporary_path
 from ..wording import parameter
 
 zstd: Any = None
@@ -133,7 +133,7 @@ def too_large(where: str, size: int | None, limit: int) -> DataError:
 
 
 # -------------------------------------------------------------------------------------------------
-# Bytes and lines from a file or standard input, plain or compressed
+# Bytes, lines and rows from a file or standard input, plain or compressed
 # -------------------------------------------------------------------------------------------------
 
 STDIN = "-"
@@ -395,6 +395,53 @@ def read_lines(path: str, max_size: int | None = None) -> Iterator[str]:
         raise
 
 
+TableRow = tuple[int, list[str]]  # its first line, its cells
+
+
+def read_rows(
+    path: str, delimiter: str | None, *, empty: bool = False, max_size: int | None = None
+) -> Iterator[TableRow]:
+    """Yield the rows of a table with the line each begins on; empty lines only if requested.
+
+    The default delimiter is the tab in a `.tsv` file, otherwise whichever of comma, semicolon and
+    tab is most frequent in the first line.
+    """
+    lines = iter(read_lines(path, max_size))
+    first = next(lines, None)
+    if first is None:
+        return
+    if delimiter is None:
+        bare = "".join(first.split('"')[::2])
+        is_tsv = bare_name(path).endswith((".tsv", ".tab"))
+        delimiter = "\t" if is_tsv else max(",;\t", key=bare.count)
+    most = record_limit(max_size)
+    line, size, cells = 1, 0, 0  # of the row that is being read, which may span several lines
+
+    def limited() -> Iterator[str]:
+        nonlocal size, cells
+        for text in chain([first], lines):
+            size += len(text)
+            cells += text.count(delimiter)
+            if size > most:
+                raise too_large(f"{shown(path)}, the row on line {line}", None, most)
+            check_cells(f"{shown(path)}, line {line}", cells, max_size)
+            yield text
+
+    csv.field_size_limit(most)
+    reader = csv.reader(limited(), delimiter=delimiter, strict=True)
+    while True:
+        size = cells = 0
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise DataError(f"{shown(path)}, line {line}: {error}") from None
+        if row or empty:
+            yield line, row
+        line = reader.line_num + 1
+
+
 # -------------------------------------------------------------------------------------------------
 # Items of a pipe as they arrive, without waiting for more
 # -------------------------------------------------------------------------------------------------
@@ -480,71 +527,3 @@ class BackgroundReader(Iterator[Item], Generic[Item]):
             with self._changed:
                 self._ended = True
                 self._changed.notify_all()
-
-
-# -------------------------------------------------------------------------------------------------
-# Atomic writing
-# -------------------------------------------------------------------------------------------------
-
-PREFIX, SUFFIX = ".krein-", ".part"
-"""Prefix and suffix of the temporary name of a file while it is written."""
-
-
-class _NamedFile(io.FileIO):
-    """A file whose errors while writing name the file that the user asked for."""
-
-    target: str | os.PathLike[str] = ""
-
-    def write(self, content: Any) -> int | None:  # type: ignore[override]
-        try:
-            return super().write(content)
-        except OSError as error:  # a full disk, or a limit on the size of files
-            if error.filename is None and not isinstance(error, BlockingIOError | BrokenPipeError):
-                error.filename = os.fspath(self.target)
-            raise
-
-
-def named_writer(path: str, target: str | os.PathLike[str], mode: str) -> BinaryIO:
-    """Open a file for writing; errors name the file `target`."""
-    raw = _NamedFile(path, mode)
-    raw.target = target
-    return io.BufferedWriter(raw)
-
-
-def keep_mode(file: BinaryIO, target: str | os.PathLike[str]) -> None:
-    """Give a file that will replace another one its permissions, before anything is in it.
-
-    On file systems and systems without permissions, they stay as they are.
-    """
-    with suppress(OSError, AttributeError):
-        os.fchmod(file.fileno(), stat.S_IMODE(os.stat(target).st_mode))
-
-
-@contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Yield a file under a temporary name next to `path`, which is synced and renamed at the end.
-
-    If the body fails or the process is killed, an existing file is unchanged. Leftovers of an
-    earlier, killed process are removed first. For a link, its target is written. Pipes and devices
-    cannot be replaced, and are written to directly. An existing file keeps its permissions.
-    """
-    if is_stream(path):
-        with named_writer(os.fspath(path), path, "wb") as file:
-            yield file
-        return
-    target = Path(os.path.realpath(path))
-    if not target.parent.is_dir():  # the error of the system would name the temporary file
-        raise FileNotFoundError(f"{path}: there is no folder {target.parent}")
-    remove_stale(target.parent, PREFIX, SUFFIX)
-    # do not include the name itself, which may have the maximum length already
-    temporary = temporary_path(target.parent, PREFIX, SUFFIX)
-    try:
-        with named_writer(os.fspath(temporary), path, "xb") as file:
-            keep_mode(file, target)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

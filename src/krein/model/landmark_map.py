@@ -12,7 +12,7 @@ from ..compare.pairs import block_rows
 from ..compare.workers import limit_blas_threads
 from ..core.shapes import COUNT, Array, Within
 from ..core.space import Embedding, LandmarkSpace
-from ..data.dataset import Chunk, LandmarkColumns
+from ..data.chunks import Chunk, LandmarkColumns
 from ..data.opening import is_empty, map_objects
 from ..measures import Measure
 from .parts import Comparisons, Landmarks

@@ -37,7 +37,7 @@ from ..core.evidence import FAR, Neighbours, nearest_landmarks, squared
 from ..core.hits import KnownHits
 from ..core.ranks import Rank, RankAnswers, RankPool, Seen
 from ..core.shapes import SHARE, Array, Indices, Within
-from ..data.dataset import Chunk, LandmarkColumns
+from ..data.chunks import Chunk, LandmarkColumns
 from ..data.foreign import ObjectProfile, log_sizes
 from ..data.opening import is_empty, map_objects
 from ..measures import Measure

@@ -15,7 +15,7 @@ from ..core.evidence import Evidence, Neighbours
 from ..core.hits import HitEvidence, KnownHits
 from ..core.ranks import Seen
 from ..core.shapes import CODE, ROW, Array, Codes, Indices, Mask
-from ..data.dataset import LandmarkColumns
+from ..data.chunks import LandmarkColumns
 from ..measures import Measure
 from ..measures.objects import excerpt
 from .heads import FeatureShare

@@ -94,7 +94,7 @@ def render_report(
 
 def write_page(path: str | os.PathLike[str], text: str) -> None:
     """Write a page, atomically; names that are not valid Unicode are written with a "?"."""
-    from ..io.streams import atomic_write
+    from ..io.writing import atomic_write
 
     with atomic_write(path) as file:
         file.write(text.encode("utf-8", "replace"))

@@ -254,7 +254,8 @@ def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) ->
     """Distribute the objects to the workers of a cluster, and fit there."""
     import dask
 
-    from ...data.dask import connect, lost, spread
+    from ...data.collection import spread
+    from ...data.dask import connect, lost
 
     if source.kind == "matrix":
         raise click.UsageError(

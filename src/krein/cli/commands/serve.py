@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import click
 
-from ...data.dataset import ForeignObjectWarning
+from ...data.foreign import ForeignObjectWarning
 from .. import options
 from ..columns import Details
 from ..group import krein_command

@@ -1,6 +1,5 @@
-"""Rows outside memory, for the passes of one fit: in a temporary file.
-
-`StoredRows` is what they share with rows that stay on a cluster.
+"""Rows outside memory, for the passes of one fit: `FileRows` in a temporary file, `EngineRows` on a
+cluster. `StoredRows` is what they share.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import ExitStack
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from queue import SimpleQueue
 from typing import Any, Self
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.progress import Advance, progress, unseen
-from ..compare.workers import in_order
+from ..compare.workers import in_order, limit_blas_threads
 from ..core.moments import ordered_sum
 from ..core.pcvm.rows import (
     BasisFunction,
@@ -35,7 +35,9 @@ from ..core.pcvm.rows import (
     sums,
 )
 from ..core.shapes import Array, Codes, Indices
+from .chunks import Costed
 from .dataset import FeatureBlock, RowLabels, join_labels
+from .engine import Engine, Task, aligned, tree_sum
 
 
 @dataclass(frozen=True)
@@ -268,3 +270,108 @@ class FileRows(StoredRows):
         codes, weights = self.labels
         weights = None if weights is None else weights[start:stop]
         return self.maker(values, codes[start:stop], weights, out=values)
+
+
+# -------------------------------------------------------------------------------------------------
+# Rows that stay with an engine: a pass sends vectors of basis length and gets sums back.
+# -------------------------------------------------------------------------------------------------
+
+
+class EngineRows(StoredRows):
+    """Blocks of `step` rows each, kept on the workers that computed them.
+
+    Only the few features that `thinned` fetches leave them.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        blocks: list[Task],
+        step: int,
+        shape: tuple[int, int],
+        n_classes: int,
+    ) -> None:
+        super().__init__(shape, n_classes)
+        self.engine, self.blocks, self.step = engine, blocks, step
+        tasks = engine.submit(block_labels, [(block,) for block in blocks])
+        self.labels = join_labels(engine.gather(tasks))
+
+    def replace_values(self) -> None:
+        """Have workers compute the features of each block and drop its values.
+
+        At most one block per thread exists twice.
+        """
+        shared = self.engine.broadcast(self.maker)
+        # change the list in place: all views share it, so closing the values closes the features
+        self.blocks[:] = self.engine.submit(
+            make_features, [(block, shared) for block in self.blocks], beside=list(self.blocks)
+        )
+
+    def close(self) -> None:
+        """Release the blocks on the workers, for all views of them."""
+        self.blocks.clear()
+        super().close()
+
+    def __iter__(self) -> Iterator[Block]:
+        raise TypeError("rows on a cluster are summed there: use total")
+
+    def thinned(self, n_rows: int, without: Indices | None = None) -> Rows:
+        """Return about `n_rows` of the rows, in memory, or all if there are fewer."""
+        if n_rows < self.shape[0] or without is not None:
+            return super().thinned(n_rows, without)
+        everyone = np.arange(self.shape[0])
+        return Rows(self.features(everyone), self.y, self.weight, n_classes=self.n_classes)
+
+    def features(self, rows: Indices) -> Array:
+        """Return the features of these rows, given in ascending order."""
+        step, blocks, engine = self.step, self.blocks, self.engine
+        edges = np.searchsorted(rows, np.arange(0, len(blocks) + 1) * step)
+        wanted = [rows[a:b] - i * step for i, (a, b) in enumerate(pairwise(edges))]
+        found = engine.submit(block_rows_at, list(zip(blocks, wanted, strict=True)))
+        return self.maker.features(np.concatenate(engine.gather(found)))
+
+    def sum(self, term: RowTerm) -> list[Array]:
+        """Return Σ term(block), computed where each block is stored and merged as a tree."""
+        engine = self.engine
+        shared = engine.broadcast((term, self.maker, self.block_rows))
+        leaves = engine.submit(sum_block, [(block, shared) for block in self.blocks])
+        total: list[Array] = tree_sum(engine, leaves, add_sums)
+        return total
+
+
+# functions that an engine runs; Dask's dashboard shows them by name
+
+
+def sum_block(kept: Costed[FeatureBlock], shared: tuple[RowTerm, BlockMaker, int]) -> list[Array]:
+    """Return the sum of a pass over one kept part: a term, how blocks are made, their size."""
+    term, maker, block_rows = shared
+    block, _ = kept
+    values, codes, weights = aligned(block.F), block.codes, aligned(block.weights)
+    # allocating fresh memory for every block would take longer than the pass
+    room = np.empty((min(block_rows, len(values)), values.shape[1]))
+
+    def one(start: int) -> list[Array]:
+        part = slice(start, start + block_rows)
+        F, some = values[part], None if weights is None else weights[part]
+        return sums(term(maker(F, codes[part], some, out=room[: len(F)])))
+
+    with limit_blas_threads():
+        return ordered_sum(map(one, range(0, len(values), block_rows)), add_sums)
+
+
+def make_features(kept: Costed[FeatureBlock], maker: BlockMaker) -> Costed[FeatureBlock]:
+    """Return the features of one kept part, computed from its values."""
+    block, cost = kept
+    return replace(block, F=maker.features(aligned(block.F))), cost
+
+
+def block_labels(kept: Costed[FeatureBlock]) -> RowLabels:
+    """Return the class codes and the weights of one kept part."""
+    block, _ = kept
+    return block.codes, block.weights
+
+
+def block_rows_at(kept: Costed[FeatureBlock], places: Indices) -> Array:
+    """Return some rows of one kept part."""
+    F: Array = kept[0].F[places]
+    return F
