@@ -252,6 +252,11 @@ class TestFaults:
         text = "a" * 5000
         self.refused(lambda: references(table(text, max_size=1000)), "line 1")
 
+    @pytest.mark.parametrize("name", ["gzip", "backports.zstd"])
+    def test_compressed_text_that_expands_to_far_more(self, table, name):
+        packed = pytest.importorskip(name).compress(TEXT.encode() * 10_000)
+        self.refused(lambda: references(table(packed, max_size=1000)), "unpacked")
+
     def test_a_negative_e_value(self, table):
         text = "query\ttarget\tevalue\na\tb\t-3\n"
         self.refused(lambda: references(table(text)), "line 2", "negative")

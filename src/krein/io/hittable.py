@@ -10,9 +10,6 @@ e-value, or any other column.
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
@@ -26,9 +23,8 @@ from ..core.shapes import Array
 from ..wording import parameter
 from .streams import (
     BOM,
-    TEXT_RATIO,
     DataError,
-    array_limit,
+    expansion_limit,
     open_bytes,
     quoted,
     record_limit,
@@ -249,9 +245,7 @@ class HitTable:
         """
         limit, left, line, total = record_limit(self.max_size), b"", 1, 0
         with open_bytes(self.path) as file:
-            most = math.inf
-            if isinstance(file, gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File):
-                most = array_limit(self.path, self.max_size, TEXT_RATIO)
+            most = expansion_limit(file, self.path, self.max_size)
             while part := file.read(BLOCK):
                 total += len(part)
                 if total > most:

@@ -14,6 +14,7 @@ import csv
 import gzip
 import io
 import lzma
+import math
 import os
 import re
 import stat
@@ -358,6 +359,12 @@ def _unpacked(raw: Any, path: str) -> Any:
     return {"gzip": gzip, "xz": lzma, "bzip2": bz2, "zstd": zstd}[kind].open(raw)
 
 
+def expansion_limit(file: IO[bytes], path: str, max_size: int | None) -> float:
+    """Return how many bytes of text an open file may contain: no limit if it is not compressed."""
+    packed = not isinstance(file, io.BufferedReader)
+    return array_limit(path, max_size, TEXT_RATIO) if packed else math.inf
+
+
 def read_lines(path: str, max_size: int | None = None) -> Iterator[str]:
     """Yield the lines of a text with their line ends, decoded one by one; line numbers start at 1.
 
@@ -367,15 +374,14 @@ def read_lines(path: str, max_size: int | None = None) -> Iterator[str]:
     line, limit, total = 0, record_limit(max_size), 0
     try:
         with open_bytes(path) as file:
-            packed = not isinstance(file, io.BufferedReader)
-            most = array_limit(path, max_size, TEXT_RATIO) if packed else None
+            most = expansion_limit(file, path, max_size)
             while text := file.readline(limit + 1):
                 line += 1
                 total += len(text)
                 if len(text) > limit:
                     raise too_large(f"{shown(path)}, line {line}", None, limit)
-                if most is not None and total > most:
-                    raise too_large(f"{shown(path)}, unpacked", None, most)
+                if total > most:
+                    raise too_large(f"{shown(path)}, unpacked", None, int(most))
                 if line == 1:
                     if text[:2] in (b"\xff\xfe", b"\xfe\xff"):
                         raise DataError(f"{shown(path)}: is in UTF-16; save it as UTF-8")
