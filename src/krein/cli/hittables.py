@@ -22,7 +22,7 @@ from ..io.streams import bare_name, file_state, quoted, read_once
 from ..io.tables import read_rows
 from .classes import describe_classes, describe_small, hint_at_balance, small_classes
 from .messages import printable
-from .options import DataOptions, NewObjects
+from .options import DataOptions, NewOptions
 from .reading import say_groups
 from .terminal import say, warn, warnings_as_lines
 
@@ -359,7 +359,7 @@ class QuerySource(Source):
     kind = "hits"
     labels = Labels()
 
-    def __init__(self, new: NewObjects, known: Sequence[str], score: str) -> None:
+    def __init__(self, new: NewOptions, known: Sequence[str], score: str) -> None:
         self.new, self.known, self.score = new, known, score
         self.path = new.new
         self.opened = file_state(self.path)
