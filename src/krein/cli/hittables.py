@@ -264,10 +264,10 @@ def truncated(hits: ReferenceHits, codes: Codes) -> int | None:
     return longest if 2 * np.sum(np.bincount(classes[:, 0]) == 1) >= len(full) else None
 
 
-# krein fit --hits
+# krein fit --hits and krein evaluate --hits
 
 
-def fit(data: DataOptions, estimator: Any, output: str) -> None:
+def fit_table(data: DataOptions, estimator: Any, output: str) -> None:
     """Fit a model to a table of hits, and write it."""
     start = time.perf_counter()
     tried, score = [data.score], data.score
