@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import krein as library
+from krein.cli.options import ModelOptions
 from krein.cli.service import Limits, Service, document
 from krein.measures import Combined
 
@@ -137,7 +138,7 @@ def test_the_parts_are_explained(model, files, run):
 
 def test_a_service_takes_records(model, rows):
     pytest.importorskip("starlette")
-    service = Service(model, Limits(length=50))
+    service = Service(ModelOptions(str(model)), Limits(length=50))
     assert service.about["takes"] == "records"
     assert document(service.about)["components"]["schemas"]["Object"]["required"] == [
         "name",

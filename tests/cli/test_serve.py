@@ -18,6 +18,7 @@ import pytest
 
 import krein as library
 from krein.cli.columns import Details
+from krein.cli.options import ModelOptions
 from krein.cli.predictor import Predictor
 from krein.cli.service import Limits, Service
 from krein.io import open_source
@@ -41,7 +42,7 @@ JSON = {"Content-Type": "application/json"}
 @contextlib.contextmanager
 def served(path, limits=None, service=None, **options):
     """Serve a model on a free port, in a thread; yield the port."""
-    app = make_app(service or Service(path, limits or Limits()), **options)
+    app = make_app(service or Service(ModelOptions(str(path)), limits or Limits()), **options)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         # outside the main thread uvicorn leaves signals alone
@@ -311,7 +312,7 @@ def test_a_request_that_would_take_too_long_is_not_begun(files, model, monkeypat
     sequence = "MKVLAGHWKL" * 6
     with monkeypatch.context() as slowly:
         slow_alignments(slowly, 0.001)
-        service = Service(model, Limits(seconds=1.0))
+        service = Service(ModelOptions(str(model)), Limits(seconds=1.0))
     costs = service.costs([sequence] * 200)
     assert costs == service.costs([sequence]) * 200
     assert costs[0] > 0
@@ -429,8 +430,8 @@ def test_metrics_and_the_access_log(files, model, capsys):
 
 def test_thresholds_are_options(files, model):
     objects = open_source("new.fasta").read().objects[:3]
-    details = Details(nested=True, ambiguous_below=1.0)
-    with served(model, service=Service(model, Limits(), None, details)) as port:
+    details = Details(ambiguous_below=1.0)
+    with served(model, service=Service(ModelOptions(str(model)), Limits(), details)) as port:
         found = ask(port, {"objects": objects})[1]["predictions"]
         assert {row["status"] for row in found} == {"ambiguous"}
         assert json.loads(call(port, "GET", "/model")[1])["ambiguous_below"] == 1.0

@@ -40,6 +40,11 @@ def test_help_imports_nothing_heavy(line):
     assert not modules_after(line) & heavy
 
 
+def test_each_file_among_the_commands_is_one():
+    files = SOURCE.glob("krein/cli/commands/*.py")
+    assert {file.stem for file in files} == {"__init__", *_COMMANDS}
+
+
 def test_help_of_a_command_imports_no_estimator():
     assert not modules_after("fit --help") & {"sklearn", "numba", "matplotlib", "pyarrow"}
 

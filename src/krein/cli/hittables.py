@@ -22,7 +22,7 @@ from ..io.labels import FORMS, Labels, OrderedLabels, find_labels
 from ..io.streams import bare_name, file_state, quoted, read_once, read_rows
 from .classes import describe_classes, describe_small, hint_at_balance, small_classes
 from .messages import printable
-from .options import DataOptions, NewObjects
+from .options import DataOptions, NewOptions
 from .reading import say_groups
 from .terminal import say, warn, warnings_as_lines
 
@@ -264,10 +264,10 @@ def truncated(hits: ReferenceHits, codes: Codes) -> int | None:
     return longest if 2 * np.sum(np.bincount(classes[:, 0]) == 1) >= len(full) else None
 
 
-# krein fit --hits
+# krein fit --hits and krein evaluate --hits
 
 
-def fit(data: DataOptions, estimator: Any, output: str) -> None:
+def fit_table(data: DataOptions, estimator: Any, output: str) -> None:
     """Fit a model to a table of hits, and write it."""
     start = time.perf_counter()
     tried, score = [data.score], data.score
@@ -359,7 +359,7 @@ class QuerySource(Source):
     kind = "hits"
     labels = Labels()
 
-    def __init__(self, new: NewObjects, known: Sequence[str], score: str) -> None:
+    def __init__(self, new: NewOptions, known: Sequence[str], score: str) -> None:
         self.new, self.known, self.score = new, known, score
         self.path = new.new
         self.opened = file_state(self.path)

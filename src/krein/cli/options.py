@@ -328,7 +328,17 @@ def _refuse_more(context: click.Context, parameter: click.Parameter, value: Any)
 
 
 @dataclass(frozen=True)
-class NewObjects:
+class ModelOptions:
+    """What the user says about MODEL: the file, and how it compares new objects."""
+
+    model: str
+    measure: str | None = None
+    unknown_letters: str | None = None
+    n_jobs: int | None = None
+
+
+@dataclass(frozen=True)
+class NewOptions:
     """What the user says about NEW: how to read it.
 
     Fields with a default are options that not every command has.
@@ -348,7 +358,8 @@ new_objects = together(
     click.argument("model", type=click.Path()),
     click.argument("new", type=click.Path(allow_dash=True), default="-"),
     click.argument("more", nargs=-1, metavar="", expose_value=False, callback=_refuse_more),
-    gathered(NewObjects, "new"),
+    gathered(ModelOptions, "model"),
+    gathered(NewOptions, "new"),
 )
 own_measure = click.option(
     "--measure",

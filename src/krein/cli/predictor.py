@@ -27,7 +27,7 @@ from .columns import EVIDENCE_OBJECTS, Details, RowMaker, no_predictions, ranks_
 from .letters import letter_reader, strand_detector, turn
 from .measure import own_measure_of
 from .messages import message_of, printable
-from .options import NewObjects
+from .options import ModelOptions, NewOptions
 from .reading import match_columns
 from .status import Assessed, Row, too_few_for_novelty
 from .terminal import reading_progress, warn
@@ -46,17 +46,11 @@ class Predictor:
     """
 
     def __init__(
-        self,
-        path: str,
-        details: Details,
-        *,
-        n_jobs: int | None = None,
-        unknown_letters: str | None = None,
-        max_size: int | None = None,
-        measure: str | None = None,
+        self, options: ModelOptions, details: Details, max_size: int | None = None
     ) -> None:
         from .. import load
 
+        path, measure = options.model, options.measure
         if not os.path.exists(path):
             raise DataError(f"{path}: there is no such model; krein fit writes one")
         own = own_measure_of(measure)
@@ -65,7 +59,7 @@ class Predictor:
         model = load(path, measure=own, max_size=max_size, only_model=True)
         if not hasattr(model, "predict_proba"):
             raise DataError(f"{path}: contains a transformer, which does not predict labels")
-        self.path, self.n_jobs, self.unknown_letters = path, n_jobs, unknown_letters
+        self.options = options
         if details.nested:
             nearest = None if model.reference is None else EVIDENCE_OBJECTS
             details = replace(details, evidence=nearest)
@@ -74,8 +68,8 @@ class Predictor:
         self.details, self.ranks = details, ranks_of(self.model, details)
         self._maker = RowMaker(self.model, details, self.ranks, self.strands is not None)
         self.columns = self._maker.names
-        self.letters = letter_reader(self.model.measure, unknown_letters)
-        if unknown_letters is not None and self.letters is None:
+        self.letters = letter_reader(self.model.measure, options.unknown_letters)
+        if options.unknown_letters is not None and self.letters is None:
             raise click.UsageError(
                 f"--unknown-letters is for sequences; the model compares by "
                 f"{self.model.measure.name}"
@@ -84,7 +78,7 @@ class Predictor:
         self._nothing = no_predictions(self.model, self.ranks)
         self._kept = KeptAnswers(self._nothing.dtype.itemsize)
 
-    def open(self, new: NewObjects) -> Source:
+    def open(self, new: NewOptions) -> Source:
         """Open new objects, read as the kind of objects that the model was fitted to."""
         if self.model.hits is not None and self.model.hits.score:
             return self._open_hits(new)
@@ -123,7 +117,7 @@ class Predictor:
             source = match_columns(source, wanted.tolist(), how["objects"] is not None)
         return source.changed(lenient=True)
 
-    def _open_hits(self, new: NewObjects) -> Source:
+    def _open_hits(self, new: NewOptions) -> Source:
         """Open a table of hits, scored by the column that the model learned from."""
         from .hittables import QuerySource
 
@@ -169,7 +163,7 @@ class Predictor:
         self._note_foreign(foreign, chunk)
         found, turned = self._on_best_strand(readable, chunk, places, until)
         reasons |= {i: answer for i, answer in found.items() if isinstance(answer, str)}
-        if self.unknown_letters == "fail" and reasons:
+        if self.options.unknown_letters == "fail" and reasons:
             raise DataError(reasons[min(reasons)])
         good = [i for i in places if i not in reasons]
         answers: list[Any] = [found[i] for i in good]
@@ -267,7 +261,7 @@ class Predictor:
         provides them.
         """
         run = Comparisons(
-            self.model.measure, self.model.symmetrize, self.n_jobs, verbose=0, until=until
+            self.model.measure, self.model.symmetrize, self.options.n_jobs, verbose=0, until=until
         )
         if self.model.reference is not None:
             found: NDArray[Any] = self.model.assess(

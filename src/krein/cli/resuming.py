@@ -29,9 +29,11 @@ def resumable(
         return None
     details = {name: value for name, value in asdict(predictor.details).items() if value}
     asked = {
-        "model": file_hash(predictor.path),
+        "model": file_hash(predictor.options.model),
         "input": file_hash(source.path) if os.path.isfile(source.path) else source.path,
-        "options": json.dumps([predictor.columns, details, row_format, predictor.unknown_letters]),
+        "options": json.dumps(
+            [predictor.columns, details, row_format, predictor.options.unknown_letters]
+        ),
     }
     return Resumable(output, asked, resume)
 

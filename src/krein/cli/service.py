@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from ..version import __version__
 from .about import describe_model
 from .columns import Details
 from .messages import message_of
+from .options import ModelOptions
 from .predictor import Predictor
 from .status import Row
 
@@ -63,17 +64,12 @@ class Service:
     """A model and its limits: requests in, rows out."""
 
     def __init__(
-        self,
-        path: str,
-        limits: Limits,
-        unknown_letters: str | None = None,
-        details: Details | None = None,
-        measure: str | None = None,
+        self, options: ModelOptions, limits: Limits, details: Details | None = None
     ) -> None:
-        self.limits = limits
-        details = details or Details(nested=True)
+        path, self.limits = options.model, limits
+        # requests are compared in threads of their own
         self.predictor = Predictor(
-            path, details, n_jobs=1, unknown_letters=unknown_letters, measure=measure
+            replace(options, n_jobs=1), replace(details or Details(), nested=True)
         )
         model, about = self.predictor.model, describe_model(path)
         if model.hits is not None and model.hits.score:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
-from ..compare.progress import in_words
+from ..compare.progress import Advance, in_words, unseen
 from ..io import Source
 from ..io.streams import share_read
 from .messages import printable
@@ -76,7 +76,7 @@ EVERY = 30.0
 
 
 @contextmanager
-def reading_progress(source: Source) -> Iterator[Callable[[int], None]]:
+def reading_progress(source: Source) -> Iterator[Advance]:
     """Show on standard error how much of a file has been read, and how long the rest will take.
 
     On a terminal it is a bar, unless rows are shown there, and otherwise a line now and then.
@@ -100,11 +100,11 @@ def reading_progress(source: Source) -> Iterator[Callable[[int], None]]:
             text += f", {100 * share:.0f} % of {source.shown}, about {in_words(left)} left"
         click.echo(f"krein: {printable(text, 300)}", err=True)
 
-    yield tell if not sys.stderr.isatty() else lambda _: None
+    yield unseen if sys.stderr.isatty() else tell
 
 
 @contextmanager
-def _bar(source: Source) -> Iterator[Callable[[int], None]]:
+def _bar(source: Source) -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,

@@ -45,15 +45,12 @@ from ..terminal import say, warnings_as_lines
 @options.jobs
 @options.gathered(Details, "details")
 def command(
-    model: str,
-    new: options.NewObjects,
+    model: options.ModelOptions,
+    new: options.NewOptions,
     output: str,
     most: int,
     details: Details,
-    measure: str | None,
-    unknown_letters: str | None,
     title: str | None,
-    n_jobs: int | None,
 ) -> None:
     """Explain on one HTML page why the objects of NEW got their labels from a MODEL of krein fit.
 
@@ -66,15 +63,8 @@ def command(
       krein explain model.krein new.fasta -o why.html
       krein explain model.krein new.fasta --max 10 --nearest 5
     """
-    check_report(output, reads=(model, new.new))
-    predictor = Predictor(
-        model,
-        details,
-        n_jobs=n_jobs,
-        unknown_letters=unknown_letters,
-        max_size=new.max_size,
-        measure=measure,
-    )
+    check_report(output, reads=(model.model, new.new))
+    predictor = Predictor(model, details, new.max_size)
     start = time.perf_counter()
     source = predictor.open(new)
     with warnings_as_lines():

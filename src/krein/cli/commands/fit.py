@@ -109,7 +109,7 @@ def command(
             model, ChosenMeasure("precomputed", {}), **settings | {"cache": None}
         )
         with warnings_as_lines():
-            hittables.fit(data, estimator, output)
+            hittables.fit_table(data, estimator, output)
         return
     if data.groups is not None and model != "krein" and not settings["calibrate"]:
         raise click.UsageError("--groups are held out together for calibration: add --calibrate")

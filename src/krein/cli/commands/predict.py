@@ -171,18 +171,15 @@ def split_rank_names(
 @options.gathered(Details, "details")
 @options.gathered(Targets, "targets")
 def command(
-    model: str,
-    new: options.NewObjects,
+    model: options.ModelOptions,
+    new: options.NewOptions,
     targets: Targets,
     details: Details,
     row_format: str | None,
     escape_formulas: bool,
     coverage: float | None,
-    measure: str | None,
-    unknown_letters: str | None,
     resume: bool,
     sizein: bool,
-    n_jobs: int | None,
 ) -> None:
     """Label the objects of NEW with a MODEL from krein fit.
 
@@ -207,15 +204,8 @@ def command(
       krein predict model.krein queries-vs-refs.tsv --queries queries.fasta -o labels.csv
     """
     _check_coverage(coverage, details, targets)
-    _check_files(model, new.new, targets)
-    predictor = Predictor(
-        model,
-        details,
-        n_jobs=n_jobs,
-        unknown_letters=unknown_letters,
-        max_size=new.max_size,
-        measure=measure,
-    )
+    _check_files(model.model, new.new, targets)
+    predictor = Predictor(model, details, new.max_size)
     ranks, columns = predictor.ranks, predictor.columns
     if coverage is not None and ranks.taxonomy:
         raise click.UsageError(

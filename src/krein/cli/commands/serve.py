@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 import sys
 import warnings
-from dataclasses import replace
 
 import click
 
@@ -81,17 +80,16 @@ from ..terminal import say
 @options.own_measure
 @options.unknown_letters
 @click.option("--access-log/--no-access-log", default=True, help="Print a line for each request.")
+@options.gathered(options.ModelOptions, "model")
 @options.gathered(Limits, "limits")
 @options.gathered(Details, "details")
 def command(
-    model: str,
+    model: options.ModelOptions,
     host: str,
     port: int,
     threads: int,
     limits: Limits,
     details: Details,
-    measure: str | None,
-    unknown_letters: str | None,
     access_log: bool,
 ) -> None:
     """Serve predictions of a MODEL from krein fit, as JSON over HTTP.
@@ -114,7 +112,7 @@ def command(
         ) from missing
     # every row says so itself
     warnings.simplefilter("ignore", ForeignObjectWarning)
-    service = Service(model, limits, unknown_letters, replace(details, nested=True), measure)
+    service = Service(model, limits, details)
     if not host:
         raise click.UsageError(
             "--host '': name an address; 0.0.0.0 stands for all of this machine's IPv4 addresses"
