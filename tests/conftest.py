@@ -7,6 +7,8 @@ from functools import partial
 import pytest
 from hypothesis import HealthCheck, settings
 
+from krein.compare.workers import processors
+
 from .market import EXACT, MARKET
 
 # on a busy machine examples are generated slowly, which says nothing about the code
@@ -15,6 +17,12 @@ settings.register_profile("calm", calm)
 # CI tries the same examples in every run; elsewhere, each run tries new ones
 settings.register_profile("decisive", calm, derandomize=True)
 settings.load_profile("decisive" if os.environ.get("CI") else "calm")
+
+
+@pytest.hookimpl(optionalhook=True)  # pytest-xdist is not installed everywhere
+def pytest_xdist_auto_num_workers():
+    """Run one worker more than there are processors: some tests wait for other processes."""
+    return processors() + 1
 
 
 def pytest_collection_finish():
@@ -29,7 +37,7 @@ def _few_steps_of_tsne():
     from sklearn import manifold
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(manifold, "TSNE", partial(manifold.TSNE, max_iter=250))
+        patch.setattr(manifold, "TSNE", partial(manifold.TSNE, max_iter=250, min_grad_norm=1e9))
         yield
 
 

@@ -53,15 +53,15 @@ def test_low_rank_equals_dense_on_a_low_rank_kernel(classes):
 
 @pytest.mark.parametrize("landmarks", ["all", np.arange(0, 150, 5)], ids=["all", "some"])
 @pytest.mark.parametrize("multiclass", ["joint", "ovr"])
-@pytest.mark.parametrize("unit", [1e-60, 1e60])
-def test_units_far_from_one(unit, multiclass, landmarks):
+def test_units_far_from_one(multiclass, landmarks):
     K = X @ X.T - 0.3 * np.abs(X[:, None] - X[None]).sum(axis=2)
     options = {"landmarks": landmarks, "multiclass": multiclass, "calibrate": True}
     a = PCVM("precomputed", **options).fit(K, y)
-    b = PCVM("precomputed", **options).fit(unit * K, y)
     assert a.score(K, y) > 0.9
-    assert_array_equal(b.predict(unit * K), a.predict(K))
-    assert_allclose(b.predict_proba(unit * K), a.predict_proba(K), atol=1e-4)
+    for unit in (1e-60, 1e60):
+        b = PCVM("precomputed", **options).fit(unit * K, y)
+        assert_array_equal(b.predict(unit * K), a.predict(K))
+        assert_allclose(b.predict_proba(unit * K), a.predict_proba(K), atol=1e-4)
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
