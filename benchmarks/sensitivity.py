@@ -105,7 +105,7 @@ KINDS = {
         "model.file": "_ANY_SIZE",
         "model.heads": "LISTED",
         "model.schema": "_MOST",
-        "data.dataset": "NAMED LISTED",
+        "data.foreign": "NAMED LISTED",
         "measures.features": "UNIT FARTHEST",
     },
     "published": {
