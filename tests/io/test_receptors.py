@@ -373,7 +373,7 @@ def test_labels_in_a_file_stay_with_their_receptors(write, tmp_path, by_name):
         parts = list(source.chunks(size))
         assert [name for part in parts for name in part.names] == ["a", "c", "d"]
         assert [label for part in parts for label in part.labels] == ["x", "z", "x"]
-        assert (source.n_unreadable, source.n_left_out) == (1, 0)
+        assert (source.n_dropped, source.n_unlabelled) == (1, 0)
 
 
 def test_a_file_without_a_usable_receptor_is_refused(write):

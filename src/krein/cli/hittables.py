@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import click
@@ -120,9 +121,9 @@ def open_labels(data: DataOptions) -> Labels:
 def read_references(data: DataOptions) -> LabelledHits:
     """Read a table of labelled objects, and say what was left out."""
     table = HitTable(data.data, columns=data.columns, score=data.score, max_size=data.max_size)
-    group_of = _read_groups(data)
+    group_of = _group_finder(data)
     finder = _LabelFinder(open_labels(data))
-    hits = references(table, finder, group_of=None if group_of is None else group_of.get)
+    hits = references(table, finder, group_of=group_of)
     if not hits.queries:
         raise DataError(
             f"{data.data}: none of its objects has a label by {data.labels or data.label_pattern}"
@@ -133,7 +134,7 @@ def read_references(data: DataOptions) -> LabelledHits:
         raise DataError(f"{data.data}: all objects have the label {labels[0]!r}")
     codes = None
     if group_of is not None:
-        named = [group_of.get(name) for name in hits.queries]
+        named = [group_of(name) for name in hits.queries]
         if None in named:
             name = hits.queries[named.index(None)]
             raise DataError(f"{data.data}: {quoted(name)} has no group in {data.groups}")
@@ -143,8 +144,8 @@ def read_references(data: DataOptions) -> LabelledHits:
     return LabelledHits(hits, labels, codes, rows, columns)
 
 
-def _read_groups(data: DataOptions) -> dict[str, Any] | None:
-    """Return the group of each name: from a file, or from the identities of the table."""
+def _group_finder(data: DataOptions) -> Callable[[str], Any] | None:
+    """Return what finds the group of a name: in a file, or by the identities of the table."""
     groups = data.groups
     if groups is None:
         return None
@@ -161,23 +162,15 @@ def _read_groups(data: DataOptions) -> dict[str, Any] | None:
         except ValueError as error:
             raise click.UsageError(str(error)) from error
         table = HitTable(data.data, columns=data.columns, max_size=data.max_size)
-        return dict(groups_of_hits(table, threshold))
-    return _GroupNames(find_labels(groups, None, data.max_size, skip=True))
+        return dict(groups_of_hits(table, threshold)).get
+    labels = find_labels(groups, None, data.max_size, skip=True)
 
+    @cache
+    def group_of(name: str) -> Any:
+        found = labels.of(NamedObjects([name], [name], None, 0), [None])
+        return None if found is None else found[0]
 
-class _GroupNames(dict[str, Any]):
-    """Groups by name, found in a file of names and groups when they are asked for."""
-
-    def __init__(self, labels: Labels) -> None:
-        super().__init__()
-        self._labels = labels
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return the group of a name."""
-        if name not in self:
-            found = self._labels.of(NamedObjects([name], [name], None, 0), [None])
-            self[name] = None if found is None else found[0]
-        return self[name]
+    return group_of
 
 
 def _without_small_classes(

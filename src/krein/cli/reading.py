@@ -161,7 +161,7 @@ def leave_out_unreadable(
 
     if source.leave_out is None:
         return chunk, source
-    n = source.n_unreadable
+    n = source.n_dropped
     decisive = (like or chunk).objects
     measure = get_measure(chosen.given, chosen.params).decide(decisive)
 
@@ -288,7 +288,7 @@ def leave_out_small_classes(
     counts = Counter(chunk.labels)
     if not whole and (least or source.labels.skip):
         counts = Counter(label for part in source.chunks(4096) for label in part.labels or ())
-    parts, unlabelled = [], source.n_left_out
+    parts, unlabelled = [], source.n_unlabelled
     if unlabelled:
         objects = "object" if unlabelled == 1 else "objects"
         parts.append(f"{unlabelled:,} {objects} without a label")

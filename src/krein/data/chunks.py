@@ -218,16 +218,16 @@ def add_costed(add: Add[Value], a: Costed[Value], b: Costed[Value]) -> Costed[Va
 class LandmarkColumns:
     """The landmarks that objects are compared with: takes a chunk, returns its values (n, m).
 
-    `indices` are the landmarks' rows among all objects; the values of the objects at `known_rows`
-    are already known. It can be sent to other processes; a cache is opened where it is used, once
-    per process.
+    `indices` are the landmarks' rows among all objects; the objects at `compared_rows` have been
+    compared before, with these `compared` values. It can be sent to other processes; a cache is
+    opened where it is used, once per process.
     """
 
     measure: Measure
     landmarks: Objects  # in the model's form
     indices: Indices  # (m,)
-    known_rows: Indices  # (k,)
-    known: Array  # (k, m)
+    compared_rows: Indices  # (k,)
+    compared: Array  # (k, m)
     symmetrize: bool = False
     cache: str | os.PathLike[str] | None = None
     n_jobs: int | None = 1
@@ -249,12 +249,12 @@ class LandmarkColumns:
         places = np.arange(len(chunk)) if places is None else places
 
         def compare(pairs: Pairs) -> Array:
-            if len(self.known_rows) == 0:
+            if len(self.compared_rows) == 0:
                 return pairs.values(places, cols)
             return with_known(
                 chunk.start + places,
-                self.known_rows,
-                self.known,
+                self.compared_rows,
+                self.compared,
                 lambda new: pairs.values(places[new], cols),
             )
 

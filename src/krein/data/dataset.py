@@ -7,7 +7,7 @@ process reads, or `Partitioned`, on a cluster.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -64,17 +64,25 @@ class FeatureBlock:
     weights: Array | None
     moments: ClassMoments
 
+    @property
+    def labels(self) -> RowLabels:
+        """The codes and weights, without the values."""
+        return RowLabels(self.codes, self.weights)
 
-RowLabels = tuple[NDArray[Any], Array | None]
-"""Class codes of some rows, and their weights if there are any."""
 
+@dataclass(frozen=True)
+class RowLabels:
+    """Class codes of some rows, and their weights if there are any."""
 
-def join_labels(parts: list[RowLabels]) -> RowLabels:
-    """Return the class codes and weights of consecutive blocks as one."""
-    weights = [weights for _, weights in parts if weights is not None]
-    return np.concatenate([codes for codes, _ in parts]), np.concatenate(
-        weights
-    ) if weights else None
+    codes: NDArray[Any]
+    weights: Array | None
+
+    @classmethod
+    def joined(cls, parts: Sequence[RowLabels]) -> RowLabels:
+        """Return those of consecutive blocks, all of which have weights, or none."""
+        weights = [part.weights for part in parts if part.weights is not None]
+        codes = np.concatenate([part.codes for part in parts])
+        return cls(codes, np.concatenate(weights) if weights else None)
 
 
 class Dataset(ABC):
@@ -189,8 +197,11 @@ class Dataset(ABC):
         drawn = np.concatenate(list(self.map(draw, objects=False)))
         return drawn if among is None else drawn[among[drawn]]
 
-    def decided(self, measure: Measure) -> Self:
-        """Compare by this measure, with parameters that depend on the first objects."""
+    def decide_measure(self, measure: Measure) -> Self:
+        """Compare by this measure from now on, with parameters that depend on the first objects.
+
+        Closes the data set if these cannot be compared.
+        """
         if measure.undecided():
             try:
                 measure = measure.decide(next(iter(self.map(attrgetter("objects")))))

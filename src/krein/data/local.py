@@ -26,7 +26,7 @@ from ..core.pcvm.rows import Rows
 from ..core.shapes import Array, Indices
 from ..measures import Measure, take
 from .chunks import Add, Chunk, Provenance, Term, Value, where_numbered
-from .dataset import Dataset, FeatureBlock, Labelled, join_labels
+from .dataset import Dataset, FeatureBlock, Labelled, RowLabels
 from .labelling import LABELS_AT_ONCE
 from .storedrows import FileRows
 
@@ -136,14 +136,14 @@ class Memory(Local):
         for block in self.each(term, block_rows, width, counter):
             F[start : start + len(block.F)] = block.F
             start += len(block.F)
-            labels.append((block.codes, block.weights))
+            labels.append(block.labels)
             moments.push(block.moments)
-        codes, weights = join_labels(labels)
+        rows = RowLabels.joined(labels)
         C = len(self.survey().classes)
         result = 8 * C * width**2  # one per worker may wait
         workers = max(1, min(self.workers, RESULT_BYTES // result))
         each = map if F.nbytes < SHARED_BYTES else partial(in_order, workers=workers)
-        return Rows(F, codes, weights, n_classes=C, each=each), moments.result()
+        return Rows(F, rows.codes, rows.weights, n_classes=C, each=each), moments.result()
 
     def take(self, indices: Indices, measure: Measure) -> Labelled:
         """Return the objects at these positions; if these are all objects, nothing is copied."""

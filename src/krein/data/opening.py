@@ -98,7 +98,7 @@ def open_data(
     """
     if is_dask(X):
         X = _in_columns(X, measure)
-        return DaskCollection(X, y, sample_weight, verbose=verbose).decided(measure)
+        return DaskCollection(X, y, sample_weight, verbose=verbose).decide_measure(measure)
     options: dict[str, Any] = {
         "labels": y,
         "weights": sample_weight,
@@ -106,18 +106,18 @@ def open_data(
         "verbose": verbose,
     }
     if _mapped(X, measure):
-        return MappedFile(X, measure=measure, folder=cache, **options).decided(measure)
+        return MappedFile(X, measure=measure, folder=cache, **options).decide_measure(measure)
     if not in_memory(X, measure):
         file = SourceFile(as_source(X, measure), measure=measure, folder=cache, **options)
-        return _read_whole(file, symmetrize) or file.decided(measure)
+        return _read_whole(file, symmetrize) or file.decide_measure(measure)
     refuse_unordered(X)  # before the measure looks at the objects
     measure = measure.decide(X)
     objects = checked_objects(measure, X)
     options["labels"] = None if y is None else check_labels(y, len(objects))
-    return _checked(objects, measure, symmetrize, cache, **options)
+    return _in_memory_dataset(objects, measure, symmetrize, cache, **options)
 
 
-def _checked(
+def _in_memory_dataset(
     objects: Any,
     measure: Measure,
     symmetrize: bool,
@@ -177,7 +177,7 @@ def _read_whole(file: SourceFile, symmetrize: bool) -> Memory | None:
         raise ValueError("there are no objects to learn from")
     whole = Chunk.joined(chunks)
     measure = file.measure.decide(whole.objects)
-    return _checked(
+    return _in_memory_dataset(
         whole.in_form(measure, part=False),
         measure,
         symmetrize,

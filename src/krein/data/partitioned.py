@@ -40,7 +40,7 @@ from .chunks import (
     where_in_runs,
     where_numbered,
 )
-from .dataset import Dataset, FeatureBlock, join_labels
+from .dataset import Dataset, FeatureBlock, RowLabels
 from .engine import Call, Engine, Task, TaskKilledError, aligned, branches, tree_sum
 from .storedrows import EngineRows
 
@@ -148,7 +148,7 @@ Cut = list[tuple[int, int, int]]
 """Runs of objects: number of the partition, first object, end (exclusive)."""
 
 
-def compare_chunk(function: Callable[[Chunk], Value], *parts: Any) -> Value:
+def run_on_chunk(function: Callable[[Chunk], Value], *parts: Any) -> Value:
     """Assemble a chunk from `parts`, the arguments of `gather_chunk`; run the function on it."""
     with limit_blas_threads():
         return function(gather_chunk(*parts))
@@ -205,10 +205,10 @@ def join_blocks(term: Term[FeatureBlock], block_rows: int, chunk: Chunk) -> Cost
     for block, cost in map(term, chunk.blocks(block_rows)):
         blocks.append(block)
         total.include(cost)
-    codes, weights = join_labels([(block.codes, block.weights) for block in blocks])
+    labels = RowLabels.joined([block.labels for block in blocks])
     F = np.concatenate([block.F for block in blocks])
     moments = ordered_sum((block.moments for block in blocks), plus)
-    return FeatureBlock(F, codes, weights, moments), total
+    return FeatureBlock(F, labels.codes, labels.weights, moments), total
 
 
 def time_term(term: Term[Any], chunk: Chunk) -> Costed[float]:
@@ -427,7 +427,7 @@ class Partitioned(Dataset):
         """Start `function` on the chunk of each cut."""
         shared = self.engine.broadcast(function)
         calls = [(shared, *self._parts_of(cut, objects=objects)) for cut in cuts]
-        return self.engine.submit(compare_chunk, calls)
+        return self.engine.submit(run_on_chunk, calls)
 
     def _finished(
         self, tasks: list[Task], term: Term[Any], cuts: list[Cut], n_pairs: int

@@ -36,7 +36,7 @@ from ..core.pcvm.rows import (
 )
 from ..core.shapes import Array, Codes, Indices
 from .chunks import Costed
-from .dataset import FeatureBlock, RowLabels, join_labels
+from .dataset import FeatureBlock, RowLabels
 from .engine import Engine, Task, aligned, tree_sum
 
 
@@ -91,12 +91,12 @@ class StoredRows(Rows, ABC):
     @property
     def y(self) -> Codes:  # type: ignore[override]
         """Class of each row: 8 bytes each."""
-        return recoded(self.labels[0], self.recode)
+        return recoded(self.labels.codes, self.recode)
 
     @property
     def weight(self) -> Array | None:  # type: ignore[override]
         """Weight of each row."""
-        return self.labels[1]
+        return self.labels.weights
 
     def recoded(self, recode: Codes, n_classes: int) -> Self:
         """Return the rows of the problem in which class c is class recode[c]."""
@@ -183,13 +183,13 @@ class FileRows(StoredRows):
     def append(self, block: FeatureBlock) -> None:
         """Write the next rows."""
         self._file.write(np.ascontiguousarray(block.F, dtype=np.float64).data)
-        self._parts.append((block.codes, block.weights))
+        self._parts.append(block.labels)
 
     def finish(self) -> None:
         """Mark the file as complete."""
         self._file.flush()
-        self.labels, self._parts = join_labels(self._parts), []
-        n = len(self.labels[0])
+        self.labels, self._parts = RowLabels.joined(self._parts), []
+        n = len(self.labels.codes)
         if n != self.shape[0]:
             raise ValueError(
                 f"{n} objects were read, but there were {self.shape[0]} before: "
@@ -267,9 +267,9 @@ class FileRows(StoredRows):
     def _block(self, start: int, buffer: Array | None = None) -> Block:
         stop = min(start + self.block_rows, self.shape[0])
         values = self.read(start, stop, buffer)
-        codes, weights = self.labels
+        codes, weights = self.labels.codes[start:stop], self.labels.weights
         weights = None if weights is None else weights[start:stop]
-        return self.maker(values, codes[start:stop], weights, out=values)
+        return self.maker(values, codes, weights, out=values)
 
 
 # -------------------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ class EngineRows(StoredRows):
         super().__init__(shape, n_classes)
         self.engine, self.blocks, self.step = engine, blocks, step
         tasks = engine.submit(block_labels, [(block,) for block in blocks])
-        self.labels = join_labels(engine.gather(tasks))
+        self.labels = RowLabels.joined(engine.gather(tasks))
 
     def replace_values(self) -> None:
         """Have workers compute the features of each block and drop its values.
@@ -368,7 +368,7 @@ def make_features(kept: Costed[FeatureBlock], maker: BlockMaker) -> Costed[Featu
 def block_labels(kept: Costed[FeatureBlock]) -> RowLabels:
     """Return the class codes and the weights of one kept part."""
     block, _ = kept
-    return block.codes, block.weights
+    return block.labels
 
 
 def block_rows_at(kept: Costed[FeatureBlock], places: Indices) -> Array:

@@ -87,7 +87,7 @@ def choose_landmarks(
         row_means=centre == "landmarks" or len(indices) == data.survey().n_objects,
     )
     columns = replace(run, n_jobs=data.n_jobs).columns(
-        found.kept, indices, found.known_rows, found.known
+        found.kept, indices, found.compared_rows, found.compared
     )
     landmarks = Landmarks(indices, found.codes, None, found.kept)
     return LandmarkChoice(landmarks, space, columns, found.selection)
@@ -102,8 +102,8 @@ class _Found:
     objects: Any
     kept: Any  # the objects as a model keeps them
     between: Array  # (m, m)
-    known_rows: Indices  # (k,): the objects whose values are known
-    known: Array  # (k, m)
+    compared_rows: Indices  # (k,): the objects whose values are known
+    compared: Array  # (k, m)
 
 
 def _landmarks_by_rule(
@@ -128,17 +128,17 @@ def _landmarks_by_rule(
     codes = None if classes is None else codes_of(labels, classes)
     found = select_landmarks(rule, pairs, codes, rng, family)
     indices, objects = rows[found.indices], take(sampled, found.indices)
-    known_rows, known = rows, found.values
-    if known is None:
-        known_rows, known = indices, pairs.block(found.indices, found.indices)
+    compared_rows, compared = rows, found.values
+    if compared is None:
+        compared_rows, compared = indices, pairs.block(found.indices, found.indices)
     return _Found(
         replace(found, indices=indices, values=None),
         np.zeros(len(indices), dtype=np.intp) if codes is None else codes[found.indices],
         objects,
         measure.keep(objects, indices, N),
-        known if found.values is None else known[found.indices],
-        known_rows,
-        known,
+        compared if found.values is None else compared[found.indices],
+        compared_rows,
+        compared,
     )
 
 

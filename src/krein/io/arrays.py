@@ -33,17 +33,17 @@ from .npy import (
     ArrayFormatError,
     ArrayHeader,
     as_labels,
-    checked_values,
     load_npy,
     read_header,
-    unreadable,
+    unreadable_file,
+    values_within,
 )
 from .source import NOUNS, ContentKind, NamedObjects, Options, Source, with_unique_names
 from .streams import (
     UNPACKING_ERRORS,
     DataError,
     array_limit,
-    bare_name,
+    has_packed_suffix,
     open_bytes,
     refuse_stream,
     too_large,
@@ -75,7 +75,7 @@ def open_archive(path: str, format: str, max_size: int | None = None) -> Iterato
     ) as error:  # fmt: skip
         if isinstance(error, OSError) and error.filename is not None:
             raise  # it cannot be opened; damaged files may seek to before their start
-        raise unreadable(path, format, error) from error
+        raise unreadable_file(path, format, error) from error
 
 
 def _unpacked(path: str, limit: int) -> bytes:
@@ -89,7 +89,7 @@ def _unpacked(path: str, limit: int) -> bytes:
 
 @contextmanager
 def _open_npz(path: str, limit: int) -> Iterator[Archive]:
-    packed = path.lower() != bare_name(path)
+    packed = has_packed_suffix(path)
     with io.BytesIO(_unpacked(path, limit)) if packed else open(path, "rb") as file:
         if not zipfile.is_zipfile(file):
             raise ArrayFormatError("it does not begin like a .npz file")
@@ -109,7 +109,7 @@ def _open_npz(path: str, limit: int) -> Iterator[Archive]:
                 for name in names:
                     with archive.open(members[name]) as member:
                         where = f"{path}, array {name!r}"
-                        found.append(checked_values(member, headers[name], where, limit))
+                        found.append(values_within(member, headers[name], where, limit))
                 return found
 
             yield headers, read
@@ -161,7 +161,7 @@ def _open_mat(path: str, limit: int) -> Iterator[Archive]:
     """
     with tempfile.TemporaryDirectory() as folder:
         source, target = os.path.abspath(path), os.path.join(folder, "values.npz")
-        if path.lower() != bare_name(path):
+        if has_packed_suffix(path):
             source = os.path.join(folder, "unpacked.mat")
             Path(source).write_bytes(_unpacked(path, limit))
         with open(source, "rb") as file:
@@ -248,13 +248,13 @@ class ArraySource(Source):
             if len(chunk):
                 yield chunk
         self._refuse_changes_on_disk()
-        self._left_out(len(self.array), kept)
+        self._count_left_out(len(self.array), kept)
         self.labels.finish(len(self.array))
 
     def read(self) -> NamedObjects:
         """Return all objects; a memory map stays one."""
         chunk = with_unique_names(self._chunk(self.array, 0, 0))
-        self._left_out(len(self.array), len(chunk))
+        self._count_left_out(len(self.array), len(chunk))
         self.labels.finish(len(self.array))
         return chunk
 

@@ -325,7 +325,8 @@ def groups_of_hits(table: HitTable, threshold: float) -> dict[str, int]:
     for block in table.blocks(identity=True):
         assert block.identity is not None
         q, t = names.numbers(block.queries), names.numbers(block.targets)
-        high = (block.identity >= threshold) & (q != t)
+        least = threshold * (100 if table.percent else 1)  # percentages may begin in a later block
+        high = (block.identity >= least) & (q != t)
         pairs.append(np.stack([q[high], t[high]], axis=1).astype(np.int32))
         shares.append(block.identity[high])
     n = len(names.known)

@@ -15,7 +15,14 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from .streams import DataError, array_limit, bare_name, open_bytes, refuse_stream, too_large
+from .streams import (
+    DataError,
+    array_limit,
+    has_packed_suffix,
+    open_bytes,
+    refuse_stream,
+    too_large,
+)
 
 _HEADER_BYTES = 10_000
 """Maximum number of characters of a header, which contains a type and a shape."""
@@ -101,22 +108,22 @@ def check_characters(array: NDArray[Any], where: str) -> None:
 def load_npy(path: str, max_size: int | None = None) -> NDArray[Any]:
     """Return the array of an `.npy` file, memory-mapped unless it is compressed."""
     refuse_stream(path, "an array")
-    packed = path.lower() != bare_name(path)
+    packed = has_packed_suffix(path)
     try:
         with open_bytes(path) if packed else open(path, "rb") as file:
             header = read_header(file)
             if packed:
-                return checked_values(file, header, path, array_limit(path, max_size))
+                return values_within(file, header, path, array_limit(path, max_size))
         if header.size == 0:  # which cannot be mapped
             return np.empty(header.shape, header.dtype)
         return npy.open_memmap(path, mode="r")
     except DataError:
         raise
     except (ValueError, OverflowError) as error:
-        raise unreadable(path, "npy", error) from error
+        raise unreadable_file(path, "npy", error) from error
 
 
-def checked_values(file: IO[bytes], header: ArrayHeader, where: str, limit: int) -> NDArray[Any]:
+def values_within(file: IO[bytes], header: ArrayHeader, where: str, limit: int) -> NDArray[Any]:
     """Return the array of a stream whose header has been read, if it is within the limit."""
     if header.nbytes > limit:
         raise too_large(where, header.nbytes, limit)
@@ -126,7 +133,7 @@ def checked_values(file: IO[bytes], header: ArrayHeader, where: str, limit: int)
     return found
 
 
-def unreadable(path: str, format: str, error: Exception) -> DataError:
+def unreadable_file(path: str, format: str, error: Exception) -> DataError:
     """Return the error for a file of arrays that is damaged, or is not one."""
     return DataError(f"{path}: cannot be read as .{format}: {error}")
 

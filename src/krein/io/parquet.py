@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 from .airr import open_receptors, used_columns
 from .layout import LayoutSource, decide_layout
 from .source import ContentKind, Options, Record
-from .streams import TEXT_RATIO, DataError, array_limit, bare_name, record_limit, too_large
+from .streams import (
+    TEXT_RATIO,
+    DataError,
+    array_limit,
+    has_packed_suffix,
+    record_limit,
+    too_large,
+)
 
 BATCH = 4096
 """Maximum number of rows decoded at a time."""
@@ -230,7 +237,7 @@ def _arrow_errors(what: str) -> Iterator[None]:
 
 def _open(path: str, columns: list[str] | None = None) -> Any:
     """Open a file; text in these columns stays dictionary-encoded, since words may be repeated."""
-    if path.lower() != bare_name(path):
+    if has_packed_suffix(path):
         raise DataError(
             f"{path}: Parquet files must not be compressed again; decompress the file first "
             f"(gunzip, unxz)"

@@ -155,7 +155,7 @@ class Source(ABC):
     path: str
     kind: ContentKind
     labels: Labels
-    n_left_out: int = 0
+    n_unlabelled: int = 0
     """Number of objects that the last complete reading left out, because they have no label or
     belong to a class that is to be left out."""
     lenient: bool = False
@@ -164,7 +164,7 @@ class Source(ABC):
     leave_out: Callable[[NamedObjects], Iterable[int]] | None = None
     """Returns the positions of objects in a chunk that are to be left out, such as those that
     cannot be read; they need no label. None: no objects."""
-    n_unreadable: int = 0
+    n_dropped: int = 0
     """Number of objects that `leave_out` left out of the last complete reading."""
     opened: FileState | None = None
     """The state of the file when it was opened; None for a pipe."""
@@ -188,12 +188,12 @@ class Source(ABC):
         A name that occurs again gets a number, so that results can be told apart: "a (2)".
         """
 
-    def _left_out(self, n: int, kept: int) -> None:
+    def _count_left_out(self, n: int, kept: int) -> None:
         """Record how many of n objects were left out; at least one must remain."""
         if kept == 0:
-            missing = "can be used" if self.n_unreadable else "has a label"
+            missing = "can be used" if self.n_dropped else "has a label"
             raise DataError(f"{self.shown}: none of its {n:,} objects {missing}")
-        self.n_left_out = n - kept - self.n_unreadable
+        self.n_unlabelled = n - kept - self.n_dropped
 
     @property
     def rereadable(self) -> bool:
@@ -284,7 +284,7 @@ class RecordSource(Source):
         return self.records()
 
     def _chunks(self, parts: Iterable[list[Record]]) -> Iterator[NamedObjects]:
-        first, kept, self.n_unreadable = 0, 0, 0
+        first, kept, self.n_dropped = 0, 0, 0
         for part in parts:
             chunk = self._chunk(part, first, kept)
             first, kept = first + len(part), kept + len(chunk)
@@ -294,7 +294,7 @@ class RecordSource(Source):
             raise DataError(f"{self.shown}: contains no objects")
         if self._passes > 1:  # nobody compares the objects of a first pass with others
             self.refuse_changes()
-        self._left_out(first, kept)
+        self._count_left_out(first, kept)
         self.labels.finish(first)
 
     def _chunk(self, records: list[Record], first: int, kept: int) -> NamedObjects:
@@ -302,7 +302,7 @@ class RecordSource(Source):
         chunk = self._unlabelled(records, first)
         stated, headers = [r.label for r in records], [r.about for r in records]
         unused = set() if self.leave_out is None else set(self.leave_out(chunk))
-        self.n_unreadable += len(unused)
+        self.n_dropped += len(unused)
         if any(label is not None for label in stated):  # an object without a label is an error
             stated = ["left out" if i in unused else label for i, label in enumerate(stated)]
         labels = self.labels.of(chunk, stated, headers)

@@ -162,6 +162,11 @@ def bare_name(path: str) -> str:
     return name
 
 
+def has_packed_suffix(path: str) -> bool:
+    """Whether a name says that the file is compressed, which decides where a file is mapped."""
+    return path.lower() != bare_name(path)
+
+
 def is_stream(path: str | os.PathLike[str]) -> bool:
     """Whether the path is a pipe, a device or an open descriptor, not a file on disk."""
     name = os.fspath(path)

@@ -55,19 +55,19 @@ class Comparisons:
         )
 
     def columns(
-        self, objects: Any, indices: Indices, known_rows: Indices = NO_ROWS, known: Any = None
+        self, objects: Any, indices: Indices, compared_rows: Indices = NO_ROWS, compared: Any = None
     ) -> LandmarkColumns:
         """Return objects as columns: other objects are compared with them, chunk by chunk.
 
-        The values (k, m) of the objects at `known_rows` are `known` already.
+        The objects at `compared_rows` have been `compared` before: these are their values (k, m).
         """
-        known = np.empty((0, len(indices))) if known is None else known
+        compared = np.empty((0, len(indices))) if compared is None else compared
         return LandmarkColumns(
             self.measure,
             objects,
             indices,
-            known_rows,
-            known,
+            compared_rows,
+            compared,
             self.symmetrize,
             self.cache,
             self.n_jobs,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -160,26 +161,36 @@ ENOUGH = 20
 """Neighbouring bins of a reliability diagram are merged until they have this many objects."""
 
 
-def merged_bins(bins: Reliability) -> list[tuple[int, float, float]]:
-    """Return count, mean confidence and accuracy of bins that are large enough to mean something.
+class Bin(NamedTuple):
+    """Predictions of similar confidence."""
+
+    number: int
+    confidence: float  # mean
+    accuracy: float
+
+    def with_next(self, other: Bin) -> Bin:
+        """Return both as one."""
+        n = self.number + other.number
+        confidence = self.number * self.confidence + other.number * other.confidence
+        accuracy = self.number * self.accuracy + other.number * other.accuracy
+        return Bin(n, confidence / n, accuracy / n)
+
+
+def merged_bins(bins: Reliability) -> list[Bin]:
+    """Return bins that are large enough to mean something.
 
     A bin with fewer than 20 objects is merged with the next one, and the last with the one before.
     """
-    found: list[tuple[int, float, float]] = []
+    found: list[Bin] = []
     for i in np.flatnonzero(bins.count).tolist():
-        one = int(bins.count[i]), float(bins.confidence[i]), float(bins.accuracy[i])
-        if found and found[-1][0] < ENOUGH:
-            one = _together(found.pop(), one)
+        one = Bin(int(bins.count[i]), float(bins.confidence[i]), float(bins.accuracy[i]))
+        if found and found[-1].number < ENOUGH:
+            one = found.pop().with_next(one)
         found.append(one)
-    if len(found) > 1 and found[-1][0] < ENOUGH:
+    if len(found) > 1 and found[-1].number < ENOUGH:
         last = found.pop()
-        found.append(_together(found.pop(), last))
+        found.append(found.pop().with_next(last))
     return found
-
-
-def _together(a: tuple[int, float, float], b: tuple[int, float, float]) -> tuple[int, float, float]:
-    n = a[0] + b[0]
-    return n, (a[0] * a[1] + b[0] * b[1]) / n, (a[0] * a[2] + b[0] * b[2]) / n
 
 
 def wilson_interval(share: float, n: int) -> tuple[float, float]:

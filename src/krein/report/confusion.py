@@ -19,7 +19,7 @@ from ..core.shapes import Indices
 if TYPE_CHECKING:
     from ..evaluation import ModelResult
 
-MOST = 30
+MATRIX_CLASSES = 30
 """Number of classes of a confusion matrix."""
 
 FREQUENT = 10
@@ -36,7 +36,7 @@ def confusion_matrix(table: csr_array, names: list[str]) -> dict[str, Any]:
     Each cell has a count and a colour strength. `elsewhere` counts predictions of classes that are
     not shown.
     """
-    shown = np.arange(len(names)) if len(names) <= MOST else most_confused(table)
+    shown = np.arange(len(names)) if len(names) <= MATRIX_CLASSES else most_confused(table)
     sizes, answered = table.sum(axis=1).tolist(), table.sum(axis=0).tolist()
     rows: list[dict[str, Any]] = []
     inside = table[shown][:, shown].toarray()
@@ -70,7 +70,7 @@ def most_confused(table: csr_array) -> Indices:
     true, taken, count = find(wrong)
     order = np.lexsort((taken, true, -number[true] - number[taken], -count))
     classes = np.column_stack([true[order], taken[order]]).ravel()
-    first = np.sort(np.unique(classes, return_index=True)[1])[:MOST]
+    first = np.sort(np.unique(classes, return_index=True)[1])[:MATRIX_CLASSES]
     return np.sort(classes[first])
 
 

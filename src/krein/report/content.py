@@ -16,7 +16,7 @@ from ..evaluation.heldout import log_losses
 from . import charts
 from .charts import RejectPoint, chosen_point, percent
 from .confusion import (
-    MOST,
+    MATRIX_CLASSES,
     class_figures,
     confusion_matrix,
     frequent_confusions,
@@ -47,7 +47,7 @@ SIZES = (1, 2, 5, 10, 100)
 TEXT = 40
 """Number of letters of an object that are shown instead of its row."""
 
-CLEAR = 1.96
+CLEAR_ERRORS = 1.96
 """Number of standard errors from which on a difference between two models is clear."""
 
 
@@ -136,7 +136,7 @@ def _classes(evaluation: Evaluation, sizes: list[int], naming: Naming) -> dict[s
     return {
         "classes": naming.classes,
         "label": partial(label_markup, dict(zip(naming.classes, naming.paths, strict=True))),
-        "many": len(naming.classes) > MOST,
+        "many": len(naming.classes) > MATRIX_CLASSES,
         "sizes": class_sizes(sizes),
         "guess": float(-shares @ np.log(shares)),  # the log-loss of predicting the frequencies
         "ranks": evaluation.by_rank and evaluation.by_rank[best.name],
@@ -206,7 +206,9 @@ def _map(evaluation: Evaluation, naming: Naming) -> dict[str, Any]:
             "group": groups.tolist() if grouped_by else None,
             "landmark": landmarks,
             "models": [_predictions(model, mapped.objects) for model in models],
-            "figures": [class_figures(m) for m in models] if len(classes) > MOST else None,
+            "figures": [class_figures(m) for m in models]
+            if len(classes) > MATRIX_CLASSES
+            else None,
         },
     }
 
@@ -340,7 +342,7 @@ def headline(evaluation: Evaluation) -> list[Any]:
     more, error = paired_difference(
         accurate.right.astype(np.float64), best.right.astype(np.float64), groups
     )
-    if more > CLEAR * error:
+    if more > CLEAR_ERRORS * error:
         but = "but its probabilities are worse (log-loss {loss})."
         text = f"<b>{{name}}</b> is more accurate, with <b>{{right}}</b> at {{comparisons}}, {but}"
         found.append(_sentence(text, accurate))
@@ -363,7 +365,7 @@ def headline(evaluation: Evaluation) -> list[Any]:
             text = "<b>No comparison is needed here</b>: the model {name} makes none."
         elif free is accurate:
             text = "<b>If only labels matter, no comparison is needed</b>" + how
-        elif less < CLEAR * error:
+        elif less < CLEAR_ERRORS * error:
             text = "<b>Whether comparisons pay off is not clear</b>" + how
         found.append(_sentence(text, free))
     return found
@@ -387,7 +389,7 @@ def _model(
 ) -> dict[str, Any]:
     """Return the figures of one model, its errors, and the objects to look at."""
     bins, sure, table = model.reliability, model.confidence, model.confusion
-    classes, tree = naming.classes, naming.tree if len(naming.classes) > MOST else None
+    classes, tree = naming.classes, naming.tree if len(naming.classes) > MATRIX_CLASSES else None
     surprising = np.flatnonzero(~model.right & (sure >= CONFIDENT))
     surprising = surprising[np.argsort(-sure[surprising], kind="stable")][:LISTED]
     unsure = np.flatnonzero(sure < CONFIDENT)

@@ -191,9 +191,10 @@ def class_colours(anchors: dict[int, list[tuple[float, float]]], n: int) -> list
 
     while (chosen < 0).any():
         left = np.flatnonzero(chosen < 0)
-        taken = [len(set(chosen[beside[k] & (chosen >= 0)].tolist())) for k in left]
-        k = int(max(zip(taken, beside[left].sum(axis=1), -left, strict=True))[2])
-        chosen[-k] = best(-k)
+        taken = np.array([len(set(chosen[beside[k] & (chosen >= 0)].tolist())) for k in left])
+        # most colours taken beside it, then most objects beside it, then the first
+        k = int(left[np.lexsort([left, -beside[left].sum(axis=1), -taken])[0]])
+        chosen[k] = best(k)
     for _ in range(SWEEPS):
         wrong = [k for k in range(len(codes)) if (beside[k] & (chosen == chosen[k])).any()]
         if not wrong:

@@ -195,8 +195,8 @@ def say_model(model: str, estimator: Any, read: LabelledObjects) -> None:
     if not read.whole:
         classes = f"{len(estimator.classes_)} classes"
         say("objects", f"{estimator.n_samples_seen_:,} in {classes}, read in chunks")
-        if read.source.n_unreadable:
-            say("left out", unreadable(read.source.n_unreadable), err=True)
+        if read.source.n_dropped:
+            say("left out", unreadable(read.source.n_dropped), err=True)
     p, q, _ = estimator.signature_
     say(
         "model",
