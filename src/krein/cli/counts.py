@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
@@ -75,18 +75,24 @@ class KrakenReport:
         for path, count in self._own.items():
             for depth in range(1, len(path) + 1):
                 below[path[:depth]] += count
-        for path in _in_order(below, ()):
+        for path in _in_order(below):
             bare = PREFIX.sub("", path[-1], count=1) if self.separator else path[-1]
             name = "  " * len(path) + " ".join(bare.split())
             file.write(line(below[path], self._own[path], rank_code(path), name))
 
 
-def _in_order(below: Counter[Taxon], parent: Taxon) -> Iterator[Taxon]:
-    depth = len(parent) + 1
-    children = [path for path in below if len(path) == depth and path[:-1] == parent]
-    for path in sorted(children, key=lambda path: (-below[path], path)):
-        yield path
-        yield from _in_order(below, path)
+def _in_order(below: Counter[Taxon]) -> Iterator[Taxon]:
+    """Yield each taxon before its children, and among siblings the largest first."""
+    children: defaultdict[Taxon, list[Taxon]] = defaultdict(list)
+    for path in sorted(below, key=lambda path: (-below[path], path)):
+        children[path[:-1]].append(path)
+
+    def walk(parent: Taxon) -> Iterator[Taxon]:
+        for path in children[parent]:
+            yield path
+            yield from walk(path)
+
+    return walk(())
 
 
 class Counts:
