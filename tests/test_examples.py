@@ -30,8 +30,9 @@ TINY = ["--objects", "40", "--folds", "2", "--jobs", "1"]
 def test_example(path, tmp_path, monkeypatch):
     if path.stem == "report_picture" and not shutil.which("chromium"):
         pytest.skip("no Chromium is installed")
-    output = tmp_path / ("result.png" if path.stem == "picture" else "result")
-    monkeypatch.setattr(sys, "argv", [path.name, "--output", str(output), "--objects", "120"])
+    name, objects = ("result.png", "60") if path.stem == "picture" else ("result", "120")
+    output = tmp_path / name
+    monkeypatch.setattr(sys, "argv", [path.name, "--output", str(output), "--objects", objects])
     runpy.run_path(str(path), run_name="__main__")
     assert output.exists()
 

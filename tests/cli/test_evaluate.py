@@ -52,7 +52,7 @@ def test_a_missing_extra_is_named_before_the_work(files, run, monkeypatch, comma
 
 @pytest.mark.filterwarnings("ignore:.*near-duplicate")
 def test_the_worth_of_heads_and_looks_is_printed(files, run):
-    options = ("words.csv", "--labels", "language", "--compare", "krein,knn", "--folds", "3")
+    options = ("words.csv", "--labels", "language", "--compare", "krein,knn", "--folds", "2")
     code, out, _ = run("evaluate", *options)
     assert code == 0
     told = {line[:12].strip(): line[12:] for line in out.splitlines()}

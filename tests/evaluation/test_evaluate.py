@@ -42,8 +42,8 @@ FOLDS = StratifiedKFold(4, shuffle=True, random_state=0)
 @pytest.fixture(scope="module")
 def both():
     """The words evaluated by a model and by neighbours."""
-    models = ["ikfd", "knn"]
-    return evaluate(WORDS, LABELS, models, measure="levenshtein", folds=3, names=WORDS)
+    models, options = ["ikfd", "knn"], {"folds": 3, "calibrate": False}
+    return evaluate(WORDS, LABELS, models, measure="levenshtein", names=WORDS, **options)
 
 
 def alone(model, words, labels, n_folds):
@@ -140,7 +140,8 @@ def test_the_summary_is_json(both):
 
 
 def test_the_same_seed_gives_the_same_evaluation(both):
-    found = evaluate(WORDS, LABELS, ["ikfd", "knn"], measure="levenshtein", folds=3)
+    options = {"measure": "levenshtein", "folds": 3, "calibrate": False}
+    found = evaluate(WORDS, LABELS, ["ikfd", "knn"], **options)
     np.testing.assert_array_equal(found.map.xy, both.map.xy)
     np.testing.assert_array_equal(
         found.models["ikfd"].probabilities, both.models["ikfd"].probabilities
