@@ -52,7 +52,7 @@ def test_a_missing_extra_is_named_before_the_work(files, run, monkeypatch, comma
 
 @pytest.mark.filterwarnings("ignore:.*near-duplicate")
 def test_the_worth_of_heads_and_looks_is_printed(files, run):
-    options = ("words.csv", "--labels", "language", "--compare", "krein,knn", "--folds", "2")
+    options = ("words.csv", "--labels", "language", "--compare", "krein,knn", "--folds", "3")
     code, out, _ = run("evaluate", *options)
     assert code == 0
     told = {line[:12].strip(): line[12:] for line in out.splitlines()}
@@ -136,7 +136,7 @@ class TestGroups:
         lines = "".join(f"w{i},{i // 4}\n" for i in range(40))
         (files / "groups.csv").write_text(lines)
         return ["g.csv", "--labels", "language", "--objects", "word", "--names", "name",
-                "--folds", "2", "--compare", "ikfd", "--json"]  # fmt: skip
+                "--folds", "3", "--compare", "ikfd", "--json"]  # fmt: skip
 
     def test_a_column_a_file_and_the_measure_find_the_same_groups(self, table, run):
         told = []

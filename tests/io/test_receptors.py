@@ -278,7 +278,7 @@ def test_the_command_answers_alike_for_all_formats(write, tmp_path):
         fit = run("fit", path, "--measure", "tcrdist", "--labels", "epitope", "-o", model)
         assert "60 objects: receptors in the columns 'v_a_gene'" in fit
         answers.append(run("predict", model, path, "--fdr", "0.1", "--evidence", "1"))
-        how = ("--labels", "epitope", "--compare", "krein", "--folds", "2", "--groups", "cdr3:0.99")
+        how = ("--labels", "epitope", "--compare", "krein", "--folds", "3", "--groups", "cdr3:0.99")
         line = next(line for line in run("evaluate", path, *how).splitlines() if " krein " in line)
         scores.append(line.split()[:-1])  # without the time
     assert len(answers[0].splitlines()) == 61
@@ -344,7 +344,7 @@ def test_unusable_receptors_are_left_out_if_asked(write, cells, tmp_path, monkey
 
 def test_evaluate_leaves_unusable_receptors_out_too(write, cells):
     heading, rows = cells
-    how = ["--labels", "epitope", "--compare", "ikfd", "--folds", "2", "--json"]
+    how = ["--labels", "epitope", "--compare", "ikfd", "--folds", "3", "--json"]
 
     def evaluate(*words):
         done = CliRunner().invoke(krein_command, ["evaluate", *map(str, words), *how])
