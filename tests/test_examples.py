@@ -30,8 +30,9 @@ TINY = ["--objects", "40", "--folds", "2", "--jobs", "1"]
 def test_example(path, tmp_path, monkeypatch):
     if path.stem == "report_picture" and not shutil.which("chromium"):
         pytest.skip("no Chromium is installed")
-    output = tmp_path / ("result.png" if path.stem == "picture" else "result")
-    monkeypatch.setattr(sys, "argv", [path.name, "--output", str(output), "--objects", "120"])
+    name, objects = ("result.png", "60") if path.stem == "picture" else ("result", "120")
+    output = tmp_path / name
+    monkeypatch.setattr(sys, "argv", [path.name, "--output", str(output), "--objects", objects])
     runpy.run_path(str(path), run_name="__main__")
     assert output.exists()
 
@@ -67,6 +68,7 @@ def tables(tmp_path_factory):
     return output
 
 
+@pytest.mark.slow
 def test_every_table_is_written(tables):
     for name in TABLES:
         lines = (tables / f"{name}.csv").read_text().splitlines()
@@ -74,6 +76,7 @@ def test_every_table_is_written(tables):
         assert "nan" not in {line.split(",")[6] for line in lines}, name  # the accuracy
 
 
+@pytest.mark.slow
 def test_the_page_contains_every_table_and_says_what_is_missing(tables):
     page = (tables.parent / "RESULTS.md").read_text(encoding="utf-8")
     for named in ("Table 1:", "Table 2:", "Tables 3, 4 and 5:", "Table 6:", "Table 7:"):
@@ -87,6 +90,7 @@ def test_the_page_contains_every_table_and_says_what_is_missing(tables):
     assert min(widths) >= 1
 
 
+@pytest.mark.slow
 def test_the_page_is_made_only_from_the_files(tables, tmp_path):
     first = (tables.parent / "RESULTS.md").read_text(encoding="utf-8")
     main(["results", "--output", str(tables)])

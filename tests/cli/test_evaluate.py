@@ -136,7 +136,7 @@ class TestGroups:
         lines = "".join(f"w{i},{i // 4}\n" for i in range(40))
         (files / "groups.csv").write_text(lines)
         return ["g.csv", "--labels", "language", "--objects", "word", "--names", "name",
-                "--folds", "4", "--compare", "ikfd", "--json"]  # fmt: skip
+                "--folds", "3", "--compare", "ikfd", "--json"]  # fmt: skip
 
     def test_a_column_a_file_and_the_measure_find_the_same_groups(self, table, run):
         told = []

@@ -99,7 +99,7 @@ firstlook.fit_heads = slowly(firstlook.fit_heads)
 lookzero.fit_features = slowly(lookzero.fit_features)
 X = np.random.default_rng(0).normal(size=(60, 2))
 for verbose in (0, None):
-    KreinClassifier("manhattan", verbose=verbose).fit(X, X[:, 0] > 0)
+    KreinClassifier("manhattan", n_landmarks=9, verbose=verbose).fit(X, X[:, 0] > 0)
     print("fitted", flush=True)
 """
 

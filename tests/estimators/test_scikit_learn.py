@@ -100,7 +100,7 @@ def test_matrices_are_split_along_both_axes(cls, measure):
     X, y = load_iris(return_X_y=True)
     D = np.linalg.norm(X[:, None] - X[None], axis=2)
     K = D if measure == "precomputed-distance" else X @ X.T
-    clf = cls(measure, random_state=0)
+    clf = cls(measure, shrinkage="oas", random_state=0)
     assert cross_val_score(clf, K, y, cv=5).mean() > 0.9
     search = GridSearchCV(clf, {"landmarks": ["meb", "all"]}, cv=3).fit(K, y)
     assert search.predict(K[:4]).shape == (4,)
