@@ -49,7 +49,7 @@ COPIES[1][N::10] = "de"
 @pytest.fixture(scope="module")
 def client():
     with Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0"
     ) as client:
         yield client
 

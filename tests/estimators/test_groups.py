@@ -107,7 +107,7 @@ def test_groups_of_objects_on_a_cluster():
     da, distributed = pytest.importorskip("dask.array"), pytest.importorskip("distributed")
     X, y, groups = near_copies(2, n=80, copies=2)
     here = KreinClassifier("manhattan").fit(X, y, groups=groups)
-    with distributed.Client(n_workers=1, processes=False, dashboard_address=None):
+    with distributed.Client(n_workers=1, processes=False, dashboard_address="127.0.0.1:0"):
         chunks = da.from_array(X, chunks=(50, 2))
         there = KreinClassifier("manhattan").fit(chunks, y, groups=groups)
     np.testing.assert_array_equal(there.predict_proba(X), here.predict_proba(X))

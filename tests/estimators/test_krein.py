@@ -282,7 +282,7 @@ def test_a_file_and_a_cluster_give_the_same_model_as_memory(split, tmp_path):
     file = KreinClassifier("manhattan").fit(open_source(tmp_path / "x.csv", labels="label"))
     np.testing.assert_array_equal(file.predict_proba(X_new), here.predict_proba(X_new))
     da, distributed = pytest.importorskip("dask.array"), pytest.importorskip("distributed")
-    with distributed.Client(n_workers=1, processes=False, dashboard_address=None):
+    with distributed.Client(n_workers=1, processes=False, dashboard_address="127.0.0.1:0"):
         there = KreinClassifier("manhattan").fit(da.from_array(X, chunks=(90, 3)), y)
     np.testing.assert_array_equal(there.predict_proba(X_new), here.predict_proba(X_new))
 
